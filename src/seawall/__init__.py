@@ -1,0 +1,152 @@
+"""A hardened execution pipeline for the tools that language models call.
+
+    from seawall import Pipeline
+
+    pipeline = Pipeline([search, send_mail])
+    result = await pipeline.call("search", {"query": "seawall"})
+
+Names are loaded when they are first used, so that importing the package costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from seawall.contract.annotations import Annotations, Risk
+    from seawall.contract.content import (
+        AudioContent,
+        Content,
+        EmbeddedResource,
+        ImageContent,
+        ResourceLink,
+        TextContent,
+    )
+    from seawall.contract.decision import Action, Decision, PendingApproval, Prepared
+    from seawall.contract.errors import ConfigurationError, Fault
+    from seawall.contract.failure import Failure, FailureCode, Issue, ToolFailed
+    from seawall.contract.policy import PRESETS, BreakerPolicy, RunPolicy
+    from seawall.contract.result import ToolResult
+    from seawall.contract.span import Digest, Outcome, Span
+    from seawall.contract.tool import Tool, ToolCall
+    from seawall.layers.environment import Environment
+    from seawall.layers.risk_gate import Answer
+    from seawall.layers.risk_policies import AllowlistPolicy, RiskPolicy
+    from seawall.orchestration.pipeline import Pipeline
+    from seawall.pipeline.context import ToolContext
+    from seawall.pipeline.invocation import Handler, Invocation
+    from seawall.pipeline.layer import Layer, LayerContext, LayerRecipe, compose
+    from seawall.pipeline.session import Permissions, Services, Session
+    from seawall.policy.model import Family, Policies
+    from seawall.recording.metrics import Metrics
+    from seawall.recording.trace import TraceRecorder
+    from seawall.recording.usage import UsageTracker
+    from seawall.registry.function import tool
+    from seawall.registry.registry import Registry
+    from seawall.registry.wrapping import wrap
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "contract.annotations": ("Annotations", "Risk"),
+    "contract.content": (
+        "AudioContent",
+        "Content",
+        "EmbeddedResource",
+        "ImageContent",
+        "ResourceLink",
+        "TextContent",
+    ),
+    "contract.decision": ("Action", "Decision", "PendingApproval", "Prepared"),
+    "contract.errors": ("ConfigurationError", "Fault"),
+    "contract.failure": ("Failure", "FailureCode", "Issue", "ToolFailed"),
+    "contract.policy": ("PRESETS", "BreakerPolicy", "RunPolicy"),
+    "contract.result": ("ToolResult",),
+    "contract.span": ("Digest", "Outcome", "Span"),
+    "contract.tool": ("Tool", "ToolCall"),
+    "layers.environment": ("Environment",),
+    "layers.risk_gate": ("Answer",),
+    "layers.risk_policies": ("AllowlistPolicy", "RiskPolicy"),
+    "orchestration.pipeline": ("Pipeline",),
+    "pipeline.context": ("ToolContext",),
+    "pipeline.invocation": ("Handler", "Invocation"),
+    "pipeline.layer": ("Layer", "LayerContext", "LayerRecipe", "compose"),
+    "pipeline.session": ("Permissions", "Services", "Session"),
+    "policy.model": ("Family", "Policies"),
+    "recording.metrics": ("Metrics",),
+    "recording.trace": ("TraceRecorder",),
+    "recording.usage": ("UsageTracker",),
+    "registry.function": ("tool",),
+    "registry.registry": ("Registry",),
+    "registry.wrapping": ("wrap",),
+}
+
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "PRESETS",
+    "Action",
+    "AllowlistPolicy",
+    "Annotations",
+    "Answer",
+    "AudioContent",
+    "BreakerPolicy",
+    "ConfigurationError",
+    "Content",
+    "Decision",
+    "Digest",
+    "EmbeddedResource",
+    "Environment",
+    "Failure",
+    "FailureCode",
+    "Family",
+    "Fault",
+    "Handler",
+    "ImageContent",
+    "Invocation",
+    "Issue",
+    "Layer",
+    "LayerContext",
+    "LayerRecipe",
+    "Metrics",
+    "Outcome",
+    "PendingApproval",
+    "Permissions",
+    "Pipeline",
+    "Policies",
+    "Prepared",
+    "Registry",
+    "ResourceLink",
+    "Risk",
+    "RiskPolicy",
+    "RunPolicy",
+    "Services",
+    "Session",
+    "Span",
+    "TextContent",
+    "Tool",
+    "ToolCall",
+    "ToolContext",
+    "ToolFailed",
+    "ToolResult",
+    "TraceRecorder",
+    "UsageTracker",
+    "__version__",
+    "compose",
+    "tool",
+    "wrap",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'seawall' has no attribute {name!r}")
+    found = getattr(importlib.import_module(f"seawall.{home}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME_OF})

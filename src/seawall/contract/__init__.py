@@ -1,0 +1,1 @@
+"""What is passed around: frozen values without I/O."""

@@ -1,0 +1,88 @@
+"""A tool as it is registered, and a call as a model sends it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from seawall.contract.annotations import Annotations, Risk
+
+if TYPE_CHECKING:
+    from seawall.contract.failure import Issue
+
+Executor = Callable[[dict[str, Any], Any], Any]
+"""`async (arguments, context) -> ToolResult` or any value.
+
+Text stays text; JSON-able values become text plus `structured_content`. An async generator
+streams: each item is progress, the last one the result. A plain function runs in a worker thread.
+"""
+
+Check = Callable[[dict[str, Any]], "tuple[Any, tuple[Issue, ...]]"]
+"""A validator of the tool's own, after the schema: what the executor gets, and the faults.
+
+It may give typed values, which the executor then gets instead of the JSON arguments; spans,
+approvals and digests are about the JSON arguments all the same.
+"""
+
+
+class Tool(msgspec.Struct, frozen=True, eq=False):
+    """Something a model can call. Compared by identity: two tools may share all their fields."""
+
+    name: str
+    description: str
+    input_schema: Mapping[str, Any]
+    executor: Executor
+    title: str | None = None
+    output_schema: Mapping[str, Any] | None = None
+    annotations: Annotations = Annotations()
+    risk: Risk | None = None
+    """None: derived from the hints that were given."""
+    family: str | None = None
+    """The policy family it belongs to."""
+    category: str = "utility"
+    tags: tuple[str, ...] = ()
+    examples: tuple[tuple[dict[str, Any], Any], ...] = ()
+    """Pairs of arguments and what the tool gives for them."""
+    execution: Literal["parallel", "sequential"] = "parallel"
+    exclusive: str | None = None
+    """Calls that share this key wait for each other; `$name` stands for that argument's value."""
+    replay: Literal["never", "safe"] = "never"
+    """Whether a call whose outcome a crash made unknown may be run again."""
+    needs: tuple[str, ...] = ()
+    """Environment flags without which it cannot work at all."""
+    self_gated: bool = False
+    """Asks the user by itself, so the risk gate does not ask a second time."""
+    duration: float | str | None = None
+    """Seconds it is known to take, or the argument that holds them: widens the timeout."""
+    prepare_arguments: Callable[[Any], Any] | None = None
+    """Sees the decoded arguments before the check and gives what is to be checked."""
+    check: Check | None = None
+    constrained_sampling: Any = None
+    imported: bool = False
+    """Came from somewhere else than this program's code: undeclared risk is MEDIUM, not LOW."""
+
+    @property
+    def effective_risk(self) -> Risk:
+        """The declared risk, or the one that the hints mean; sensitive tools are MEDIUM at least."""
+        undeclared = Risk.MEDIUM if self.imported else Risk.LOW
+        found = self.annotations.risk(undeclared=undeclared) if self.risk is None else self.risk
+        return max(found, Risk.MEDIUM) if self.annotations.sensitive else found
+
+    @property
+    def retry_safe(self) -> bool:
+        """Whether the same call may be made again blindly."""
+        return self.annotations.retry_safe
+
+
+class ToolCall(msgspec.Struct, frozen=True):
+    """A call as it arrived; never changed afterwards."""
+
+    name: str
+    arguments: str | Mapping[str, Any] | None = None
+    id: str | None = None
+    arguments_error: str | None = None
+    """Why an outer parser could not read the arguments; the call is then refused."""
+    truncated: bool = False
+    """The provider cut the call off (finish reason `length`): it is refused, never completed."""

@@ -1,0 +1,219 @@
+"""The commands and their options. What a command does is loaded when it is run."""
+
+from __future__ import annotations
+
+import logging
+import math
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from seawall import __version__
+from seawall.edges.cli.exits import MEANINGS, Exit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+app = typer.Typer(
+    name="seawall",
+    help="A hardened execution pipeline for the tools that language models call.",
+    # Rich would double the time until the first letter is shown.
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+RegistryOption = Annotated[
+    str | None,
+    typer.Option(
+        "--registry",
+        metavar="MODULE:ATTRIBUTE",
+        help="Your tools: a registry, a list of tools or functions, a module, or a function"
+        " without parameters that gives them. Default: the bundled tools.",
+    ),
+]
+PolicyOption = Annotated[
+    str | None,
+    typer.Option(
+        "--policy",
+        metavar="FILE",
+        help="A policy file, or the name of one that comes with Seawall.",
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Write JSON, for programs.")]
+
+
+def _show_version(wanted: bool) -> None:  # noqa: FBT001  # typer calls it so
+    if wanted:
+        typer.echo(f"seawall {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def seawall(
+    *,
+    version: Annotated[  # noqa: ARG001  # its callback does the work
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Say the version."),
+    ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Log what tools raise, with its frames.")
+    ] = False,
+) -> None:
+    """A hardened execution pipeline for the tools that language models call."""
+    logger = logging.getLogger("seawall")
+    if verbose:
+        logging.basicConfig(stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+    elif not logger.handlers:
+        # Results say what is wrong; frames are for those who ask for them.
+        logger.addHandler(logging.NullHandler())
+
+
+@app.command("demo")
+def run_demo(
+    *,
+    policy: PolicyOption = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Write one JSON object a line, for programs.")
+    ] = False,
+    seed: Annotated[
+        int | None, typer.Option(help="Let chance fall the same way each time.")
+    ] = None,
+    fast: Annotated[bool, typer.Option("--fast", help="Leave out the pauses for reading.")] = False,
+) -> None:
+    """Watch a scripted agent's calls go through all seven layers.
+
+    The tools and the service behind them are real: it is started here, on this machine alone, and
+    is flaky, slow and down at times. Takes some seconds, needs no network, and ends by itself: with
+    0 if all seven layers acted, else with 1.
+    """
+    from seawall.edges.cli.demo import DemoOptions, demo  # noqa: PLC0415  # loaded when it is run
+
+    options = DemoOptions(policy=policy, as_json=as_json, seed=seed, fast=fast)
+    with _configuration_errors():
+        code = demo(options)
+    raise typer.Exit(code)
+
+
+@app.command("tools")
+def list_tools(
+    *,
+    registry: RegistryOption = None,
+    policy: PolicyOption = None,
+    describe: Annotated[
+        str | None,
+        typer.Option(
+            "--describe",
+            metavar="NAME",
+            help="Everything about one tool: schema, examples, and which rule of the policy gave"
+            " each value.",
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the tools, with the policy that each runs under."""
+    from seawall.edges.cli.paper import Paper  # noqa: PLC0415  # loaded by the command that needs it
+    from seawall.edges.cli.tools import ToolsOptions, tools  # noqa: PLC0415  # as above
+
+    options = ToolsOptions(registry=registry, policy=policy, describe=describe, as_json=as_json)
+    with _configuration_errors():
+        code = tools(options, Paper(), Paper(sys.stderr))
+    raise typer.Exit(code)
+
+
+def _seconds(value: float | None) -> float | None:
+    if value is not None and not 0 < value < math.inf:
+        raise typer.BadParameter(f"must be a number of seconds above 0, not {value:g}")
+    return value
+
+
+_CALL_HELP = """Call one tool through all layers and write its result.
+
+A call that needs approval asks on the terminal; without a terminal and without --yes it is refused.
+What went wrong is written to standard error; with --json it is part of the result.
+
+\b
+Exit codes:
+""" + "\n".join(f"  {code:d}  {meaning}" for code, meaning in MEANINGS.items())
+
+
+@app.command("call", help=_CALL_HELP)
+def call_tool(
+    tool: Annotated[str, typer.Argument(help="The tool's name.")],
+    arguments: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[JSON|-]",
+            help="The arguments as a JSON object, or - to read it from standard input.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    registry: RegistryOption = None,
+    policy: PolicyOption = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Allow this one call instead of being asked.")
+    ] = False,
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS", callback=_seconds, help="For each attempt, instead of the policy's."
+        ),
+    ] = None,
+    deadline: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            callback=_seconds,
+            help="For the whole call: questions, waits and attempts together.",
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Call one tool through all layers and write its result."""
+    from seawall.edges.cli.call import CallOptions, call  # noqa: PLC0415  # loaded when it is run
+
+    options = CallOptions(
+        registry=registry,
+        policy=policy,
+        yes=yes,
+        timeout_s=timeout,
+        deadline_s=deadline,
+        as_json=as_json,
+    )
+    with _configuration_errors():
+        code = call(tool, arguments, options)
+    raise typer.Exit(code)
+
+
+@app.command("version")
+def show_version() -> None:
+    """Say the version."""
+    _show_version(wanted=True)
+
+
+@contextmanager
+def _configuration_errors() -> Iterator[None]:
+    """Say what cannot work, one line for each fault, and end with the code for it."""
+    from seawall.contract.errors import ConfigurationError  # noqa: PLC0415  # not for --help
+
+    try:
+        yield
+    except ConfigurationError as error:
+        for fault in error.faults:
+            typer.echo(f"error: {fault}", err=True)
+        raise typer.Exit(Exit.USAGE) from None
+
+
+def run() -> None:
+    """Run the command line of this process."""
+    for stream in (sys.stdout, sys.stderr):
+        # A stream that cannot say a letter says its code instead of failing.
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+    app(prog_name="seawall")

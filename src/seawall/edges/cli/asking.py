@@ -1,0 +1,91 @@
+"""Ask the person at the terminal before a tool does what may do harm."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+from seawall.edges.cli.paper import printable
+from seawall.layers.risk_questions import Answer
+from seawall.pipeline.arguments.explain import explain
+
+if TYPE_CHECKING:
+    from typing import TextIO
+
+    from seawall.contract.decision import Decision, Prepared
+
+TRIES = 3
+
+_ANSWERS = {
+    "y": Answer.ALLOW_ONCE,
+    "yes": Answer.ALLOW_ONCE,
+    "once": Answer.ALLOW_ONCE,
+    "s": Answer.ALLOW_SESSION,
+    "session": Answer.ALLOW_SESSION,
+    "n": Answer.DENY,
+    "no": Answer.DENY,
+    "deny": Answer.DENY,
+}
+
+
+async def allowed_once(prepared: Prepared, decision: Decision) -> Answer:  # noqa: ARG001  # nobody is asked
+    """Answer for a person who said so beforehand, by `--yes`."""
+    return Answer.ALLOW_ONCE
+
+
+class Terminal:
+    """Asks on `said_to`, reads the answer from `heard_from`. No answer at all is a denial."""
+
+    def __init__(self, heard_from: TextIO | None = None, said_to: TextIO | None = None) -> None:
+        self._heard_from = sys.stdin if heard_from is None else heard_from
+        self._said_to = sys.stderr if said_to is None else said_to
+
+    @property
+    def is_there(self) -> bool:
+        """Whether a person can be asked."""
+        return self._heard_from.isatty() and self._said_to.isatty()
+
+    async def confirm(self, prepared: Prepared, decision: Decision) -> Answer:
+        """Ask about one call."""
+        self._say(f"{prepared.tool.name} needs your word ({decision.reason}). It would run with\n")
+        self._say(f"{shown_arguments(prepared)}\n")
+        for _ in range(TRIES):
+            self._say("Allow it? [y] this once, [s] for this session, [n] no: ")
+            heard = await self._line()
+            if not heard:
+                break
+            answer = _ANSWERS.get(heard.strip().lower())
+            if answer is not None:
+                return answer
+        self._say("\n")
+        return Answer.DENY_ONCE
+
+    async def _line(self) -> str:
+        """Read a line in a thread of its own, so that time limits and Ctrl-C still work."""
+        loop = asyncio.get_running_loop()
+        heard: asyncio.Future[str] = loop.create_future()
+
+        def tell(line: str) -> None:
+            if not heard.done():
+                heard.set_result(line)
+
+        def read() -> None:
+            line = self._heard_from.readline()
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(tell, line)
+
+        # A daemon: nobody may ever answer, and the program ends all the same.
+        threading.Thread(target=read, name="seawall-answer", daemon=True).start()
+        return await heard
+
+    def _say(self, text: str) -> None:
+        self._said_to.write(printable(text))
+        self._said_to.flush()
+
+
+def shown_arguments(prepared: Prepared) -> str:
+    """Write the arguments for the person who decides: bounded, and without secrets."""
+    said = explain(prepared.tool.name, (), prepared.arguments, prepared.tool.input_schema)
+    return said.partition("Received arguments:\n")[2]

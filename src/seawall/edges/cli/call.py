@@ -1,0 +1,122 @@
+"""`seawall call`: one call of one tool through all layers."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from seawall.contract.content import TextContent, content_to_json
+from seawall.contract.errors import ConfigurationError, Fault
+from seawall.edges.cli.asking import Terminal, allowed_once
+from seawall.edges.cli.exits import Exit, exit_of
+from seawall.edges.cli.paper import Paper
+from seawall.edges.cli.sources import policies_from, registry_from
+from seawall.orchestration.pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from typing import TextIO
+
+    from seawall.contract.content import Content
+    from seawall.contract.result import ToolResult
+
+MAX_INPUT = 8 * 1024 * 1024
+"""Characters read from standard input; the pipeline has narrower bounds of its own."""
+
+
+class CallOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line said about the call."""
+
+    registry: str | None = None
+    policy: str | None = None
+    yes: bool = False
+    timeout_s: float | None = None
+    deadline_s: float | None = None
+    as_json: bool = False
+
+
+def call(tool: str, arguments: str | None, options: CallOptions) -> Exit:
+    """Run the call, write its result, and say with which code to end."""
+    text = _read(sys.stdin) if arguments == "-" else arguments
+    terminal = Terminal()
+    asks = options.yes or (arguments != "-" and terminal.is_there)
+    confirm = (allowed_once if options.yes else terminal.confirm) if asks else None
+    pipeline = Pipeline(
+        registry_from(options.registry), policies=policies_from(options.policy), confirm=confirm
+    )
+    result = asyncio.run(_called(pipeline, tool, text, options))
+    _write(result, as_json=options.as_json)
+    return exit_of(result.failure)
+
+
+async def _called(
+    pipeline: Pipeline, tool: str, arguments: str | None, options: CallOptions
+) -> ToolResult:
+    async with pipeline:
+        return await pipeline.call(
+            tool,
+            arguments,
+            timeout_s=options.timeout_s,
+            deadline_s=options.deadline_s,
+            on_progress=None if options.as_json else _told,
+        )
+
+
+def _told(report: Any, done: float | None, total: float | None) -> None:
+    """Show progress to a person; a program that reads the output is not disturbed."""
+    paper = Paper(sys.stderr)
+    if not paper.is_terminal:
+        return
+    said = report if isinstance(report, str) else report.text
+    share = "" if done is None else f" ({done:g}{'' if total is None else f' of {total:g}'})"
+    paper.text(f"… {said}{share}")
+
+
+def _read(stream: TextIO) -> str:
+    text = stream.read(MAX_INPUT + 1)
+    if len(text) > MAX_INPUT:
+        raise ConfigurationError(
+            [Fault(f"standard input holds more than {MAX_INPUT} characters", "arguments")]
+        )
+    return text
+
+
+def _write(result: ToolResult, *, as_json: bool) -> None:
+    if as_json:
+        Paper().text(msgspec.json.encode(as_data(result)).decode())
+        return
+    if result.failure is None:
+        paper = Paper()
+        for block in result.content:
+            paper.text(_shown(block))
+        return
+    paper = Paper(sys.stderr)
+    paper.text(result.render())
+    if result.failure.reason == "approval_required":
+        paper.text("Nobody can be asked here: run it on a terminal, or allow it with --yes.")
+
+
+def _shown(block: Content) -> str:
+    if isinstance(block, TextContent):
+        return block.text
+    kind = content_to_json(block)["type"]
+    return f"[{kind}; its data is shown by --json]"
+
+
+def as_data(result: ToolResult) -> dict[str, Any]:
+    """Give what a program may want to know of a result."""
+    failure = result.failure
+    return {
+        "tool": result.tool,
+        "call_id": result.call_id,
+        "is_error": result.is_error,
+        "exit_code": int(exit_of(failure)),
+        "text": result.text,
+        "content": [content_to_json(block) for block in result.content],
+        "structured_content": result.structured_content,
+        "failure": None if failure is None else msgspec.to_builtins(failure),
+        "attempts": result.attempts,
+        "duration_ms": result.duration_ms,
+    }

@@ -1,0 +1,140 @@
+"""What the demo's agent does, turn by turn, and what happens around it meanwhile.
+
+Nothing here says how a call ends: that is decided by the service, the clock and the layers.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from seawall.layers.risk_questions import Answer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Happening(Enum):
+    """Something that changes in the world, said as it is shown."""
+
+    PRINTER_ON = "somebody switches the label printer on"
+    WAREHOUSE_DOWN = "the warehouse's computer breaks down"
+    WAREHOUSE_UP = "the warehouse's computer is repaired"
+
+
+class Ask(msgspec.Struct, frozen=True):
+    """A call as the agent's model sends it: arguments are JSON text."""
+
+    tool: str
+    arguments: str
+
+
+class Turn(msgspec.Struct, frozen=True, kw_only=True):
+    """What the agent does at once."""
+
+    says: str
+    calls: tuple[Ask, ...] = ()
+    together: bool = False
+    """In parallel, instead of one after the other."""
+    waits: bool = False
+    """First wait, with the tool `wait`, as long as the answers of the last turn said."""
+    before: Happening | None = None
+
+
+PERSON: Mapping[str, Answer] = {
+    "ship_order": Answer.ALLOW_ONCE,
+    "delete_records": Answer.DENY,
+}
+"""What the demo's person says about a tool; no answer stands for: not this time."""
+
+
+def turns(address: str) -> tuple[Turn, ...]:
+    """Write the script for a service at `host:port`."""
+    check = Ask("http_check", f'{{"url": "http://{address}/health"}}')
+    bolts = Ask("inventory_lookup", '{"item": "bolt"}')
+    nuts = Ask("inventory_lookup", '{"item": "nut"}')
+    return (
+        Turn(
+            says="The agent looks around: plain calls, side by side",
+            calls=(
+                Ask("time_now", '{"zone": "Europe/Berlin"}'),
+                Ask("local_status", "{}"),
+                Ask("calculate", '{"expression": "3 * 12.50 * 1.19"}'),
+            ),
+            together=True,
+        ),
+        Turn(
+            says="It gets a tool's name wrong",
+            calls=(Ask("functions.wether", '{"city": "Oslo"}'),),
+        ),
+        Turn(
+            says="It asks for the weather; that service is flaky",
+            calls=(Ask("weather", '{"city": "Oslo"}'), Ask("weather", '{"city": "Lima"}')),
+        ),
+        Turn(
+            says="It ships an order with arguments that cannot be right",
+            calls=(Ask("ship_order", '{"order_id": "17", "quantity": 0, "express": "maybe"}'),),
+        ),
+        Turn(
+            says="It tries again with what a model takes for JSON, and a person is asked",
+            calls=(
+                Ask(
+                    "ship_order",
+                    '```json\n{"order_id": "A-17", "quantity": "2", "express": "true",}\n```',
+                ),
+            ),
+        ),
+        Turn(
+            says="It wants to clean up, and the person does not",
+            calls=(Ask("delete_records", '{"table": "customers", "older_than_days": 0}'),),
+        ),
+        Turn(
+            says="It prints the label while the printer is off",
+            calls=(Ask("print_label", '{"order_id": "A-17"}'),),
+        ),
+        Turn(
+            says="And once more",
+            before=Happening.PRINTER_ON,
+            calls=(Ask("print_label", '{"order_id": "A-17"}'),),
+        ),
+        Turn(
+            says="It checks the service's health too often",
+            calls=(check, check, check),
+            together=True,
+        ),
+        Turn(
+            says="It waits as long as it was told, and checks again",
+            waits=True,
+            calls=(check,),
+        ),
+        Turn(
+            says="It asks for a report that takes too long",
+            calls=(Ask("sales_report", '{"month": "2024-05"}'),),
+        ),
+        Turn(
+            says="It looks into the warehouse again and again",
+            before=Happening.WAREHOUSE_DOWN,
+            calls=(bolts, nuts, bolts),
+        ),
+        Turn(
+            says="It waits as long as it was told; three calls come, one of them is the probe",
+            waits=True,
+            calls=(bolts, nuts, bolts),
+            together=True,
+        ),
+        Turn(
+            says="It waits again, longer this time",
+            before=Happening.WAREHOUSE_UP,
+            waits=True,
+            calls=(bolts, nuts),
+        ),
+        Turn(
+            says="It writes down what it learnt",
+            calls=(
+                Ask("note_add", '{"text": "A-17 is shipped; nothing was deleted."}'),
+                Ask("note_search", '{"query": "shipped"}'),
+            ),
+        ),
+    )

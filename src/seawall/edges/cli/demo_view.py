@@ -1,0 +1,114 @@
+"""How the demo is shown while it runs: lines for a reader, or JSON lines for a program."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from seawall.edges.cli.paper import Paper
+
+MAX_LINES = 8
+MAX_LINE = 300
+
+_EVENTS_SAID = {
+    ("breaker", "open"): ("the circuit of {tool} opens", "bold red"),
+    ("breaker", "half_open"): ("one call of {tool} may probe, all others are refused", "yellow"),
+    ("breaker", "closed"): ("the circuit of {tool} closes", "bold green"),
+    ("timeout", "expired"): ("the time for {tool} is over; the attempt is cancelled", "yellow"),
+}
+"""The others are said by the lines of the calls themselves."""
+
+
+class JsonView:
+    """One JSON object a line, as it happens."""
+
+    def __init__(self, paper: Paper) -> None:
+        self._paper = paper
+
+    def show(self, event: str, **fields: object) -> None:
+        """Write one event."""
+        self._paper.text(json.dumps({"event": event, **fields}, default=str))
+
+
+class LineView:
+    """Lines: the call, what each layer made of it, and what came back."""
+
+    def __init__(self, paper: Paper) -> None:
+        self._paper = paper
+        self._shown: dict[str, Callable[[dict[str, Any]], None]] = {
+            "start": self._start,
+            "turn": self._turn,
+            "happens": self._happens,
+            "call": self._call,
+            "asked": self._asked,
+            "answered": self._answered,
+            "attempt": self._attempt,
+            "layer": self._layer,
+            "result": self._result,
+        }
+
+    def show(self, event: str, **fields: object) -> None:
+        """Write one event; one that has no lines is left out."""
+        lines = self._shown.get(event)
+        if lines is not None:
+            lines(fields)
+
+    def _start(self, said: dict[str, Any]) -> None:
+        self._paper.line(("Seawall demo", "bold"))
+        self._paper.line(
+            f"A scripted agent calls {said['tools']} tools. Some talk to a service at"
+            f" {said['service']} that is flaky, slow and down at times."
+            " Every line below is what really happened."
+        )
+
+    def _turn(self, said: dict[str, Any]) -> None:
+        self._paper.line("")
+        self._paper.line((said["says"], "bold"), lead=(f"{said['turn']:>2}  ", "bold"))
+
+    def _happens(self, said: dict[str, Any]) -> None:
+        self._paper.line((f"({said['what']})", "italic magenta"), lead="    ")
+
+    def _call(self, said: dict[str, Any]) -> None:
+        arguments = " ".join(said["arguments"].split())
+        self._paper.line((said["tool"], "bold"), f" {arguments}", lead=_lead(said, "calls"))
+
+    def _asked(self, said: dict[str, Any]) -> None:
+        arguments = json.dumps(said["arguments"])
+        self._put(said, "risk gate", f"{said['reason']}: may it run with {arguments}?", "yellow")
+
+    def _answered(self, said: dict[str, Any]) -> None:
+        self._put(said, "person", said["answer"].replace("_", " "), "yellow")
+
+    def _attempt(self, said: dict[str, Any]) -> None:
+        if said["attempt"] == 1 and said["mended"]:
+            self._put(said, "argument check", f"mended {'; '.join(said['mended'])}", "yellow")
+        if said["waited_ms"] is not None:
+            self._put(said, "retry", f"waited {said['waited_ms']:.0f} ms, tried again", "yellow")
+        why = f": {said['reason'].replace('_', ' ')}" if said["reason"] else ""
+        what = f"attempt {said['attempt']} {said['outcome']}{why}, {said['duration_ms']:.1f} ms"
+        self._put(said, "executor", what, "dim")
+
+    def _layer(self, said: dict[str, Any]) -> None:
+        what = _EVENTS_SAID.get((said["layer"], said["did"]))
+        if what is not None:
+            self._put({}, said["layer"], what[0].format(tool=said["tool"]), what[1])
+
+    def _result(self, said: dict[str, Any]) -> None:
+        lines = [line for line in said["text"].splitlines() if line.strip()]
+        style = "green" if said["ok"] else "red"
+        who = "answers" if said["ok"] else said["layer"].replace("_", " ")
+        for line in lines[:MAX_LINES]:
+            self._put(said, who, line if len(line) <= MAX_LINE else f"{line[:MAX_LINE]}…", style)
+            who = ""
+        if len(lines) > MAX_LINES:
+            self._put(said, "", f"… and {len(lines) - MAX_LINES} lines more", style)
+
+    def _put(self, said: dict[str, Any], who: str, what: str, style: str) -> None:
+        self._paper.line((what, style), lead=_lead(said, who))
+
+
+def _lead(said: dict[str, Any], who: str) -> str:
+    return f"    {said.get('call', ''):<4}{who:<17}"

@@ -1,0 +1,101 @@
+"""Where commands write: colours and drawn tables on a terminal, plain lines everywhere else."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+NARROWEST = 40
+
+Styled = tuple[str, str]
+"""A text and its style, in the words of rich: `bold red`; blank for none."""
+
+
+class Paper:
+    """Writes lines and tables to a stream; `NO_COLOR` takes the colours away, not the tables."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = sys.stdout if stream is None else stream
+        self.is_terminal = self._stream.isatty()
+        self._drawn: Console | None = None
+
+    @property
+    def width(self) -> int:
+        """Columns of the terminal."""
+        return max(shutil.get_terminal_size((100, 40)).columns, NARROWEST)
+
+    def line(self, *parts: Styled | str, lead: Styled | str = "") -> None:
+        """Write one line. On a terminal it is wrapped so that what follows `lead` stays in line."""
+        begin, rest = _styled(lead), [_styled(part) for part in parts]
+        if not self.is_terminal:
+            self._put("".join(text for text, _ in (begin, *rest)).rstrip())
+            return
+        from rich.table import Table  # noqa: PLC0415  # on a terminal only
+        from rich.text import Text  # noqa: PLC0415  # as above
+
+        body = Text.assemble(*((printable(text), style) for text, style in rest))
+        if not begin[0]:
+            self._console.print(body)
+            return
+        grid = Table.grid()
+        grid.add_column(no_wrap=True)
+        grid.add_column(overflow="fold")
+        grid.add_row(Text(printable(begin[0]), begin[1]), body)
+        self._console.print(grid)
+
+    def text(self, text: str) -> None:
+        """Write text from outside as it is; on a terminal without what could control that."""
+        self._put(printable(text) if self.is_terminal else text)
+
+    def table(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """Write a table, drawn on a terminal, else as columns that `awk` can read."""
+        if self.is_terminal:
+            self._draw(columns, rows)
+            return
+        widths = [max(map(len, column)) for column in zip(columns, *rows, strict=True)]
+        for row in (columns, *rows):
+            cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+            self._put("  ".join(cells).rstrip())
+
+    def _draw(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        from rich import box  # noqa: PLC0415  # on a terminal only
+        from rich.table import Table  # noqa: PLC0415  # as above
+        from rich.text import Text  # noqa: PLC0415  # as above
+
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        for name in columns:
+            table.add_column(name, overflow="fold", no_wrap=name == columns[0])
+        for row in rows:
+            table.add_row(*(Text(printable(cell)) for cell in row))
+        self._console.print(table)
+
+    @property
+    def _console(self) -> Any:
+        if self._drawn is None:
+            from rich.console import Console  # noqa: PLC0415  # on a terminal only
+
+            self._drawn = Console(file=self._stream, highlight=False, width=self.width)
+        return self._drawn
+
+    def _put(self, text: str) -> None:
+        self._stream.write(f"{text}\n")
+        self._stream.flush()
+
+
+def _styled(part: Styled | str) -> Styled:
+    return (part, "") if isinstance(part, str) else part
+
+
+def printable(text: str) -> str:
+    """Make what could move the cursor, colour or reorder a line visible instead."""
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() or char in "\n\t" else f"\\u{ord(char):04x}" for char in text
+    )

@@ -1,0 +1,158 @@
+"""What the options `--registry` and `--policy` name: found, loaded, or said clearly why not."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import inspect
+import pkgutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from seawall.contract.errors import ConfigurationError, Fault
+from seawall.contract.tool import Tool
+from seawall.pipeline.foreign import described, guarded
+from seawall.registry.registry import Registry
+from seawall.registry.wrapping import wrap
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from seawall.policy.model import Policies
+
+OPTION = "--registry"
+
+_PLAIN_RESULTS = {"str", "int", "float", "bool", "bytes", "None", "NoneType"}
+
+
+def registry_from(where: str | None) -> Registry:
+    """Load the registry that `module:attribute` names; None gives the bundled tools.
+
+    The attribute may be anything `wrap` takes, or a function without parameters that gives it.
+    Modules of the current directory are found too.
+    """
+    if where is None:
+        from seawall.toolkit.bundle import bundled  # noqa: PLC0415  # only without a registry
+
+        return bundled()
+    thing = _found(where)
+    if is_factory(thing):
+        thing = _run(f"{where} was called and raised", thing)
+    try:
+        return wrap(thing)
+    except ConfigurationError as error:
+        raise ConfigurationError(
+            [Fault(fault.message, _key(where, fault.key)) for fault in error.faults]
+        ) from error
+
+
+def policies_from(where: str | None) -> Policies | None:
+    """Load a policy file, or one that comes with Seawall by its bare name."""
+    if where is None:
+        return None
+    from seawall.policy.model import Policies  # noqa: PLC0415  # only with a policy
+    from seawall.policy.ready_made import ready_made  # noqa: PLC0415  # as above
+
+    path = Path(where)
+    if path.exists() or path.suffix or len(path.parts) > 1:
+        return Policies.load(path)
+    return Policies.load(ready_made(where))
+
+
+def is_factory(thing: Any) -> bool:
+    """Whether a thing is to be called for a registry, and is no tool itself.
+
+    Only a function that takes nothing, or says that it gives a `Registry`. One that says it gives
+    plain text or numbers is a tool: it must not be run to look at it.
+    """
+    if isinstance(thing, (Tool, Registry, type)) or not callable(thing):
+        return False
+    if inspect.iscoroutinefunction(thing) or inspect.isgeneratorfunction(thing):
+        return False
+    try:
+        signature = inspect.signature(thing)
+    except (TypeError, ValueError):
+        return False
+    gives = signature.return_annotation
+    gives = gives if isinstance(gives, str) else getattr(gives, "__name__", str(gives))
+    parameters = signature.parameters.values()
+    needs = [one for one in parameters if one.default is one.empty and one.kind.value not in (2, 4)]
+    if gives.rpartition(".")[2] == "Registry":
+        return not needs
+    return not parameters and gives not in _PLAIN_RESULTS
+
+
+class _Raised:
+    """What foreign code raised, as a value."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+
+def _run(what: str, work: Callable[[], Any]) -> Any:
+    found = guarded(what, work, _Raised)
+    if isinstance(found, _Raised):
+        raise ConfigurationError([Fault(f"{what} {described(found.error)}", OPTION)])
+    return found
+
+
+def _found(where: str) -> Any:
+    name, _, path = where.partition(":")
+    if not name or not all(part.isidentifier() for part in name.split(".")):
+        raise ConfigurationError(
+            [Fault(f"takes module:attribute, such as shop.tools:registry, not {where!r}", OPTION)]
+        )
+    if (here := str(Path.cwd())) not in sys.path:
+        sys.path.insert(0, here)
+    thing: Any = _module(name)
+    said = name
+    for attribute in path.split(".") if path else ():
+        if not hasattr(thing, attribute):
+            raise ConfigurationError([Fault(_no_attribute(said, thing, attribute), OPTION)])
+        thing = getattr(thing, attribute)
+        said = f"{said}:{attribute}" if said == name else f"{said}.{attribute}"
+    return thing
+
+
+def _module(name: str) -> Any:
+    found = guarded(f"importing {name} raised", lambda: importlib.import_module(name), _Raised)
+    if not isinstance(found, _Raised):
+        return found
+    error = found.error
+    missing = error.name if isinstance(error, ModuleNotFoundError) else None
+    if missing and (name == missing or name.startswith(f"{missing}.")):
+        raise ConfigurationError([Fault(_no_module(missing), OPTION)])
+    raise ConfigurationError(
+        [Fault(f"module {name!r} cannot be imported: {described(error)}", OPTION)]
+    )
+
+
+def _no_module(name: str) -> str:
+    parent, _, last = name.rpartition(".")
+    places = getattr(sys.modules.get(parent), "__path__", None) if parent else [str(Path.cwd())]
+    names = [f"{parent}.{info.name}" if parent else info.name for info in _modules(places)]
+    near = _near(name if parent else last, names)
+    return f"there is no module {name!r}, neither here nor installed{near}"
+
+
+def _modules(places: Iterable[str] | None) -> Iterable[pkgutil.ModuleInfo]:
+    return pkgutil.iter_modules(places) if places is not None else ()
+
+
+def _no_attribute(said: str, thing: Any, attribute: str) -> str:
+    names = [name for name in dir(thing) if not name.startswith("_")]
+    near = _near(attribute, names)
+    if not near:
+        fitting = [name for name in names if isinstance(getattr(thing, name), (Tool, Registry))]
+        near = f"; it has {', '.join(fitting[:5])}" if fitting else ""
+    return f"{said!r} has no {attribute!r}{near}"
+
+
+def _near(name: str, names: Iterable[str]) -> str:
+    found = difflib.get_close_matches(name, list(names), 3, 0.6)
+    return f"; did you mean {' or '.join(repr(one) for one in found)}?" if found else ""
+
+
+def _key(where: str, key: str) -> str:
+    return f"{OPTION} {where}: {key}" if key else f"{OPTION} {where}"

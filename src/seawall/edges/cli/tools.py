@@ -1,0 +1,235 @@
+"""`seawall tools`: which tools there are, and everything about one of them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from seawall.contract.annotations import Risk
+from seawall.edges.cli.exits import Exit
+from seawall.edges.cli.sources import policies_from, registry_from
+from seawall.orchestration.unknown import no_such_tool
+from seawall.policy.model import Policies
+
+if TYPE_CHECKING:
+    from seawall.contract.annotations import Annotations
+    from seawall.contract.policy import RunPolicy
+    from seawall.contract.tool import Tool
+    from seawall.edges.cli.paper import Paper
+    from seawall.registry.registry import Registry
+
+COLUMNS = ("name", "risk", "annotations", "timeout", "retries", "rate", "breaker", "category")
+
+_HINTS = ("read_only", "destructive", "idempotent", "open_world", "sensitive")
+
+
+class ToolsOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line said."""
+
+    registry: str | None = None
+    policy: str | None = None
+    describe: str | None = None
+    as_json: bool = False
+
+
+def tools(options: ToolsOptions, paper: Paper, errors: Paper) -> Exit:
+    """List the tools of a registry, or describe one of them."""
+    registry = registry_from(options.registry)
+    policies = policies_from(options.policy) or Policies.default()
+    if options.describe is not None:
+        return _describe(registry, policies, options, paper, errors)
+    if options.as_json:
+        paper.text(_json([summary(tool, registry, policies) for tool in registry]))
+        return Exit.OK
+    if not len(registry):
+        errors.text("The registry has no tools.")
+        return Exit.OK
+    paper.table(COLUMNS, [_row(tool, registry, policies) for tool in registry])
+    for name, reason in registry.quarantined().items():
+        errors.text(f"{name} is set aside: {reason}")
+    return Exit.OK
+
+
+def summary(tool: Tool, registry: Registry, policies: Policies) -> dict[str, Any]:
+    """Give one tool in short, for programs."""
+    policy = policies.for_tool(tool)
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "category": tool.category,
+        "family": tool.family,
+        "risk": risk_name(tool),
+        "annotations": given_hints(tool.annotations),
+        "retry_safe": tool.retry_safe,
+        "quarantined": registry.quarantine_reason(tool.name),
+        "policy": msgspec.to_builtins(policy),
+    }
+
+
+def details(tool: Tool, registry: Registry, policies: Policies) -> dict[str, Any]:
+    """Give everything that is known about one tool, for programs."""
+    return {
+        **summary(tool, registry, policies),
+        "title": tool.title,
+        "tags": list(tool.tags),
+        "input_schema": dict(tool.input_schema),
+        "output_schema": None if tool.output_schema is None else dict(tool.output_schema),
+        "examples": [{"arguments": given, "result": result} for given, result in tool.examples],
+        "execution": tool.execution,
+        "exclusive": tool.exclusive,
+        "replay": tool.replay,
+        "needs": list(tool.needs),
+        "self_gated": tool.self_gated,
+        "duration": tool.duration,
+        "imported": tool.imported,
+        "explained": {
+            key: {"value": given.value, "rule": given.rule}
+            for key, given in policies.explain(tool).items()
+        },
+    }
+
+
+def risk_name(tool: Tool) -> str:
+    """Say the risk in one word."""
+    return Risk(tool.effective_risk).name.lower()
+
+
+def given_hints(annotations: Annotations) -> dict[str, bool]:
+    """Give the hints that somebody gave, explicit refusals included."""
+    found = {hint: getattr(annotations, hint) for hint in _HINTS}
+    return {hint: value for hint, value in found.items() if value is not None}
+
+
+def _row(tool: Tool, registry: Registry, policies: Policies) -> tuple[str, ...]:
+    if registry.quarantine_reason(tool.name) is not None:
+        return (tool.name, risk_name(tool), "set aside", "", "", "", "", tool.category)
+    policy = policies.for_tool(tool)
+    return (
+        tool.name,
+        risk_name(tool),
+        _words(tool.annotations),
+        _seconds(policy.timeout_s),
+        str(_retries(tool, policy)),
+        policy.rate or "no limit",
+        _breaker(policy),
+        tool.category,
+    )
+
+
+def _words(annotations: Annotations) -> str:
+    hints = given_hints(annotations)
+    said = [hint.replace("_", "-") for hint, value in hints.items() if value]
+    return ", ".join(said) or ("harmless" if annotations.declared else "not declared")
+
+
+def _retries(tool: Tool, policy: RunPolicy) -> int:
+    """Say how often it is really tried again: never, if that might repeat an effect."""
+    return policy.attempts - 1 if tool.retry_safe else 0
+
+
+def _seconds(seconds: float | None) -> str:
+    return "no limit" if seconds is None else f"{seconds:g} s"
+
+
+def _breaker(policy: RunPolicy) -> str:
+    breaker = policy.breaker
+    if breaker is None or breaker.mode == "off":
+        return "none"
+    shadow = " (shadow)" if breaker.mode == "shadow" else ""
+    return f"{breaker.threshold} in a row, {breaker.cooldown_s:g} s{shadow}"
+
+
+def _describe(
+    registry: Registry, policies: Policies, options: ToolsOptions, paper: Paper, errors: Paper
+) -> Exit:
+    name = options.describe or ""
+    tool = registry.get(name)
+    if tool is None:
+        errors.text(no_such_tool(registry, name, "").render())
+        return Exit.NOT_FOUND
+    if options.as_json:
+        paper.text(_json(details(tool, registry, policies)))
+    else:
+        _Page(paper).write(tool, registry, policies)
+    return Exit.OK
+
+
+class _Page:
+    """One tool for a reader."""
+
+    def __init__(self, paper: Paper) -> None:
+        self._paper = paper
+
+    def write(self, tool: Tool, registry: Registry, policies: Policies) -> None:
+        self._paper.line((tool.name, "bold"), f"  {tool.title}" if tool.title else "")
+        self._paper.text(tool.description)
+        reason = registry.quarantine_reason(tool.name)
+        if reason is not None:
+            self._paper.line((f"Set aside: {reason}", "red"))
+        self._facts(tool)
+        self._block("arguments", tool.input_schema)
+        if tool.output_schema is not None:
+            self._block("result", tool.output_schema)
+        self._examples(tool)
+        if reason is None:
+            self._policy(tool, policies)
+
+    def _facts(self, tool: Tool) -> None:
+        self._title("about")
+        retried = "yes" if tool.retry_safe else "no, a second call may have a second effect"
+        facts = {
+            "risk": risk_name(tool),
+            "annotations": _words(tool.annotations),
+            "retry-safe": retried,
+            "category": tool.category,
+            "family": tool.family or "",
+            "tags": ", ".join(tool.tags),
+            "needs": ", ".join(tool.needs),
+            "execution": tool.execution,
+            "exclusive": tool.exclusive or "",
+            "duration": "" if tool.duration is None else str(tool.duration),
+            "asks itself": "yes" if tool.self_gated else "",
+            "imported": "yes" if tool.imported else "",
+        }
+        for name, value in facts.items():
+            if value:
+                self._paper.line(value, lead=f"  {name:<12} ")
+
+    def _block(self, title: str, data: Any) -> None:
+        self._title(title)
+        text = json.dumps(data, indent=2, ensure_ascii=False, default=str)
+        self._paper.text("\n".join(f"  {line}" for line in text.splitlines()))
+
+    def _examples(self, tool: Tool) -> None:
+        if tool.examples:
+            self._title("examples")
+        for given, result in tool.examples:
+            self._paper.line(_json(given), lead="  with ")
+            self._paper.line(result if isinstance(result, str) else _json(result), lead="  gives ")
+
+    def _policy(self, tool: Tool, policies: Policies) -> None:
+        self._title("policy")
+        rows = [
+            (key, _plain(given.value), given.rule) for key, given in policies.explain(tool).items()
+        ]
+        self._paper.table(("setting", "value", "by the rule"), rows)
+
+    def _title(self, title: str) -> None:
+        self._paper.line("")
+        self._paper.line((title, "bold"))
+
+
+def _plain(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (tuple, list)):
+        return ", ".join(map(str, value)) or "none"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _json(data: Any) -> str:
+    return json.dumps(data, ensure_ascii=False, default=str)

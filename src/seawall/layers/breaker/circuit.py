@@ -1,0 +1,325 @@
+"""The state of one breaker: closed, open after failures in a row, half-open while it is probed.
+
+    closed ── `threshold` failures in a row ──▶ open ── cooldown over, somebody asks ──▶ half-open
+      ▲                                          ▲                                          │
+      │                                          └──── a probe fails: cooldown doubles ─────┤
+      └──────────── `permits` probes succeed: cooldown is the first one again ──────────────┘
+
+pybreaker counts and holds the state; when it is asked is decided here. Its lock is
+never held while a tool runs: outcomes are told to it afterwards. Times are those of
+the monotonic clock that is handed in, never pybreaker's. One event loop uses a
+circuit; nothing here waits.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
+
+import msgspec
+
+from seawall.layers.breaker.probes import Probes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pybreaker import CircuitBreaker
+
+    from seawall.contract.policy import BreakerPolicy
+
+Permit: TypeAlias = int
+"""Leave to make one attempt. Settle each exactly once; what comes too late is ignored."""
+
+FIRST_PERMIT: Permit = 1
+"""What a new circuit hands out first, so that it need not be made before something fails."""
+
+_NOT_CLOSED: Permit = -1
+_LONGEST_KIND = 160
+_HINT_WHILE_PROBED_S = 1.0
+_LAPSE_MARGIN_S = 10.0
+_NAMES = {"closed": "closed", "open": "open", "half-open": "half_open"}
+
+
+class FailureReported(Exception):  # noqa: N818  # names what happened; only pybreaker sees it
+    """How a failure is told to pybreaker; its listeners get it with the kind of error."""
+
+
+class Counts(msgspec.Struct, kw_only=True):
+    """What has happened to a circuit since it was made or reset."""
+
+    successes: int = 0
+    failures: int = 0
+    neutral: int = 0
+    """Attempts that said nothing about the tool's health."""
+    given_back: int = 0
+    """Attempts that were not made, or were cancelled."""
+    stale: int = 0
+    """Outcomes that came too late to count."""
+    refused: int = 0
+    opened: int = 0
+    """How often it opened, by itself or by hand."""
+    lapsed: int = 0
+    """Probes that were never settled."""
+
+
+class Circuit:
+    """Decides whether an attempt may be made, and learns from what came of it.
+
+    An attempt that began before a change of state can neither close nor reopen the
+    circuit. While half-open as many probes as `policy.permits` are out at once; so
+    many have to succeed, and one that fails opens it again. A probe that is never
+    settled lapses after twice the cooldown and 10 s. Opening by itself happens only
+    when a failure is reported, half-opening only in `acquire`: there is no timer.
+    `on_change` is told the old and the new state after each change, and is not to use
+    the circuit meanwhile.
+    """
+
+    __slots__ = (
+        "_cooldown_over",
+        "_counts",
+        "_epoch",
+        "_held_open",
+        "_kind",
+        "_machine",
+        "_now",
+        "_on_change",
+        "_policy",
+        "_probes",
+        "_serial",
+        "_storage",
+    )
+
+    def __init__(
+        self,
+        policy: BreakerPolicy,
+        now: Callable[[], float],
+        on_change: Callable[[str, str], None] | None = None,
+    ) -> None:
+        # Imported with the first circuit: pybreaker brings redis and tornado if they are there.
+        import pybreaker  # noqa: PLC0415
+
+        self._policy = policy
+        self._now = now
+        self._on_change = on_change
+        self._storage = pybreaker.CircuitMemoryStorage(pybreaker.STATE_CLOSED)
+        self._machine = pybreaker.CircuitBreaker(
+            fail_max=policy.threshold,
+            reset_timeout=policy.cooldown_s,
+            success_threshold=policy.permits,
+            state_storage=self._storage,
+            throw_new_error_on_trip=False,
+        )
+        self._serial = FIRST_PERMIT
+        # The permit of all attempts while closed; one that nobody holds while it is not.
+        self._epoch: Permit = FIRST_PERMIT
+        self._probes = Probes(policy.permits)
+        self._cooldown_over = 0.0
+        self._held_open = False
+        self._kind = ""
+        self._counts = Counts()
+
+    @property
+    def machine(self) -> CircuitBreaker:
+        """The object of pybreaker, to add listeners to; do not call through it."""
+        return self._machine
+
+    @property
+    def state(self) -> str:
+        """`closed`, `open` or `half_open`; open also after the cooldown, until somebody asks."""
+        return _NAMES[self._machine.current_state]
+
+    @property
+    def failures(self) -> int:
+        """Failures in a row, which the threshold is about."""
+        return self._machine.fail_counter
+
+    @property
+    def successes(self) -> int:
+        """Probes that succeeded since it is half-open, which `permits` is about."""
+        return self._machine.success_counter
+
+    @property
+    def last_error(self) -> str:
+        """The kind of the last failure, cut to a bound; empty after a success."""
+        return self._kind
+
+    @property
+    def cooldown_s(self) -> float:
+        """How long it stays open this time, or will the next time."""
+        return self._machine.reset_timeout
+
+    @property
+    def held_open(self) -> bool:
+        """Whether it was opened by hand, so that no probe is let through."""
+        return self._held_open
+
+    @property
+    def counts(self) -> Counts:
+        """What has happened so far; a copy."""
+        return msgspec.structs.replace(self._counts, lapsed=self._probes.lapsed)
+
+    def acquire(self) -> Permit | None:
+        """Return leave for one attempt, or None: the tool is to be left alone."""
+        epoch = self._epoch
+        return epoch if epoch > 0 else self._probe()
+
+    def success(self, permit: Permit) -> None:
+        """Settle an attempt that did what it should."""
+        if permit != self._epoch:
+            self._probe_succeeded(permit)
+            return
+        self._counts.successes += 1
+        if self._storage.counter:
+            self._kind = ""
+            self._machine.call(_succeed)
+
+    def failure(self, permit: Permit, error_kind: str) -> None:
+        """Settle an attempt that failed by a fault of the tool or of what it stands on."""
+        probing = permit != self._epoch
+        if probing and not self._settled(permit):
+            return
+        self._counts.failures += 1
+        self._kind = error_kind[:_LONGEST_KIND] or self._kind
+        before = self.state
+        try:
+            self._machine.call(_fail, self._kind)
+        except FailureReported:
+            pass
+        finally:
+            # Also when a listener of the machine raises: the two must not disagree.
+            if self.state == "open":
+                self._opened(before, widen=probing)
+
+    def answered(self, permit: Permit) -> None:
+        """Settle an attempt that the tool answered by an error of its own: it is in reach.
+
+        That closes a half-open circuit; while closed it is neither success nor failure.
+        """
+        if permit != self._epoch:
+            self._probe_succeeded(permit)
+        else:
+            self._counts.neutral += 1
+
+    def neutral(self, permit: Permit) -> None:
+        """Settle an attempt that says nothing of the tool's health; a probe is handed back."""
+        if permit == self._epoch or self._settled(permit):
+            self._counts.neutral += 1
+
+    def give_back(self, permit: Permit) -> None:
+        """Settle an attempt that was cancelled or not made; a probe is handed back."""
+        if permit == self._epoch or self._settled(permit):
+            self._counts.given_back += 1
+
+    def seconds_to_probe(self) -> float:
+        """Seconds until `acquire` would give leave; only a hint while probed or held open.
+
+        Exact while it cools down: who asks then is not refused, if nobody else has asked.
+        """
+        if self._epoch > 0:
+            return 0.0
+        if self._held_open:
+            return self._policy.max_cooldown_s
+        at = self._now()
+        if self.state == "open":
+            return _seconds_until(self._cooldown_over, at)
+        return 0.0 if self._probes.has_room(at) else _HINT_WHILE_PROBED_S
+
+    def force_open(self) -> None:
+        """Open it by hand. No probe is let through until `force_close` or `reset`."""
+        before = self.state
+        self._held_open = True
+        if before != "open":
+            self._machine.open()
+            self._opened(before, widen=False)
+
+    def force_close(self) -> None:
+        """Close it by hand, with no failures counted and the first cooldown."""
+        self._held_open = False
+        if self._epoch > 0:
+            self._kind = ""
+            self._storage.reset_counter()
+            return
+        before = self.state
+        self._machine.close()
+        self._closed(before)
+
+    def reset(self) -> None:
+        """Forget everything: it is as new, and attempts still running no longer count."""
+        self.force_close()
+        self._epoch = self._next_serial()
+        self._counts = Counts()
+        self._probes.lapsed = 0
+
+    def _probe(self) -> Permit | None:
+        at = self._now()
+        if self._held_open or (self.state == "open" and at < self._cooldown_over):
+            self._counts.refused += 1
+            return None
+        if self.state == "open":
+            self._machine.half_open()
+            self._tell("open", "half_open")
+        permit = self._next_serial()
+        lapse_at = at + 2 * self._machine.reset_timeout + _LAPSE_MARGIN_S
+        if self._probes.hand_out(permit, at, lapse_at):
+            return permit
+        self._counts.refused += 1
+        return None
+
+    def _probe_succeeded(self, permit: Permit) -> None:
+        if not self._settled(permit):
+            return
+        self._counts.successes += 1
+        before = self.state
+        try:
+            self._machine.call(_succeed)
+        finally:
+            if self.state == "closed":
+                self._closed(before)
+
+    def _settled(self, permit: Permit) -> bool:
+        """Take back a probe's permit and say whether its outcome counts."""
+        counts = self._probes.take_back(permit, self._now())
+        if not counts:
+            self._counts.stale += 1
+        return counts
+
+    def _opened(self, before: str, *, widen: bool) -> None:
+        if widen:
+            doubled = 2 * self._machine.reset_timeout
+            self._machine.reset_timeout = min(doubled, self._policy.max_cooldown_s)
+        self._cooldown_over = self._now() + self._machine.reset_timeout
+        self._epoch = _NOT_CLOSED
+        self._probes.clear()
+        self._counts.opened += 1
+        self._tell(before, "open")
+
+    def _closed(self, before: str) -> None:
+        self._machine.reset_timeout = self._policy.cooldown_s
+        self._kind = ""
+        self._probes.clear()
+        self._epoch = self._next_serial()
+        self._tell(before, "closed")
+
+    def _next_serial(self) -> int:
+        self._serial += 1
+        return self._serial
+
+    def _tell(self, before: str, after: str) -> None:
+        if self._on_change is not None:
+            self._on_change(before, after)
+
+
+def _succeed() -> None:
+    """Do nothing: how pybreaker learns of a success."""
+
+
+def _fail(kind: str) -> NoReturn:
+    raise FailureReported(kind)
+
+
+def _seconds_until(due: float, at: float) -> float:
+    wait_s = max(due - at, 0.0)
+    # The difference may be rounded down, and then the sum is not yet there.
+    while at + wait_s < due:
+        wait_s = math.nextafter(wait_s, math.inf)
+    return wait_s

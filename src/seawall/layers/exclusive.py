@@ -1,0 +1,142 @@
+"""Let calls that touch the same thing wait for each other.
+
+A tool names what that is by a fixed key, or by the argument that holds it: `$path` makes calls
+with the same path take turns, those of other tools with `$path` too. A call made by a tool that
+has the key already goes through, as it could only wait for itself. Two tools that hold one key
+each and call for the other's wait until a limit of theirs is over: give such tools one key.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+from seawall.contract.failure import FailureCode
+from seawall.layers.room import Room
+from seawall.pipeline.digest import canonical_text
+
+if TYPE_CHECKING:
+    from seawall.contract.result import ToolResult
+    from seawall.pipeline.invocation import Handler, Invocation
+    from seawall.pipeline.layer import LayerContext
+
+MAX_WAITING = 1_000
+"""Calls that may wait for one key."""
+
+LONGEST_KEY = 200
+"""Characters of an argument that are kept as they are; a longer one is kept as its hash."""
+
+
+class _Hold:
+    """A key while its call runs. What outlives the call finds it no longer live."""
+
+    __slots__ = ("key", "live", "outer", "rooms")
+
+    def __init__(self, rooms: dict[str, Room], key: str, outer: _Hold | None) -> None:
+        self.rooms = rooms
+        self.key = key
+        self.outer = outer
+        self.live = True
+
+    def has(self, rooms: dict[str, Room], key: str) -> bool:
+        """Whether this call, or one that it is part of, has the key now."""
+        hold: _Hold | None = self
+        while hold is not None:
+            if hold.live and hold.key == key and hold.rooms is rooms:
+                return True
+            hold = hold.outer
+        return False
+
+
+# Follows the task, and whatever the tool starts from it: that is how nested calls are known.
+_held: ContextVar[_Hold | None] = ContextVar("seawall_exclusive", default=None)
+
+
+class Exclusive:
+    """Runs one call at a time for each value of the tool's key."""
+
+    name = "exclusive"
+
+    def __init__(self, context: LayerContext, key: str) -> None:
+        self._fixed = None if key.startswith("$") else key
+        self._argument = key.removeprefix("$")
+        self._clock = context.clock
+        self._count = context.count
+        self._rooms: dict[str, Room] = context.states.shared(self.name).slot("rooms", dict)
+
+    @classmethod
+    def for_tool(cls, context: LayerContext) -> Exclusive | None:
+        """Nothing to do for a tool without a key."""
+        key = context.tool.exclusive
+        return None if key is None else cls(context, key)
+
+    async def __call__(self, call: Invocation, proceed: Handler) -> ToolResult:
+        """Wait for the key, run, hand it on."""
+        key = self._fixed
+        if key is None:
+            refusal = call.prepared()
+            if refusal is not None:
+                return refusal
+            key = self._key_of(call)
+        rooms, outer = self._rooms, _held.get()
+        if outer is not None and outer.has(rooms, key):
+            return await proceed(call)
+
+        room = rooms.get(key)
+        if room is None:
+            room = rooms[key] = Room(1)
+            room.in_flight = 1
+        else:
+            try:
+                refusal = await self._wait(call, room)
+            finally:
+                self._clear(key, room)
+            if refusal is not None:
+                return refusal
+        hold = _Hold(rooms, key, outer)
+        _held.set(hold)
+        try:
+            return await proceed(call)
+        finally:
+            hold.live = False
+            _held.set(outer)
+            room.leave()
+            self._clear(key, room)
+
+    async def _wait(self, call: Invocation, room: Room) -> ToolResult | None:
+        if room.waiting >= MAX_WAITING:
+            return self._overloaded(call, room)
+        left_s = None if call.deadline is None else call.deadline - self._clock.now()
+        if left_s is not None and left_s <= 0:
+            return self._too_late(call)
+        self._count(self.name, "waited")
+        return None if await room.wait(self._clock, left_s) else self._too_late(call)
+
+    def _clear(self, key: str, room: Room) -> None:
+        # Not another room, made after this one was cleared while a cancelled call still woke up.
+        if room.idle and self._rooms.get(key) is room:
+            del self._rooms[key]
+
+    def _key_of(self, call: Invocation) -> str:
+        text = canonical_text(call.arguments.get(self._argument))
+        if len(text) > LONGEST_KEY:
+            text = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=32).hexdigest()
+        return f"${self._argument}={text}"
+
+    def _overloaded(self, call: Invocation, room: Room) -> ToolResult:
+        return call.refuse(
+            FailureCode.RATE_LIMITED,
+            f"{room.waiting} calls wait for what {call.tool.name} would use",
+            reason="overloaded",
+            layer=self.name,
+        )
+
+    def _too_late(self, call: Invocation) -> ToolResult:
+        return call.refuse(
+            FailureCode.TIMEOUT,
+            f"another call used what {call.tool.name} needs until the time for this call was over;"
+            " it was not begun",
+            reason="deadline_exceeded",
+            layer=self.name,
+        )

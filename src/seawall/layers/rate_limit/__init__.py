@@ -1,0 +1,5 @@
+"""Bound how often a tool is called."""
+
+from seawall.layers.rate_limit.rate_limit import RateLimit
+
+__all__ = ["RateLimit"]

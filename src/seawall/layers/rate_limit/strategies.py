@@ -1,0 +1,201 @@
+"""The strategies of `limits` by name, all asked in the same way.
+
+    token-bucket            a burst, then a steady flow: the default
+    fixed-window            so many per window, counted from its first call
+    moving-window           so many in any period; keeps the time of each call
+    sliding-window-counter  nearly that, from two counts
+
+Their state is kept in memory by the clock that is handed in. A strategy over a
+store on a network needs an asynchronous `take`; it is no `Limiter`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from limits.strategies import (
+    FixedWindowRateLimiter,
+    MovingWindowRateLimiter,
+    RateLimiter,
+    SlidingWindowCounterRateLimiter,
+)
+from limits.util import parse_many
+
+from seawall.contract.errors import ConfigurationError, Fault
+from seawall.layers.rate_limit.bucket import MemoryBuckets, Taken, TokenBucket, checked, escaped
+from seawall.layers.rate_limit.memory_windows import MemoryWindows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from limits import RateLimitItem
+    from limits.storage import Storage
+
+T = TypeVar("T", MemoryBuckets, MemoryWindows)
+
+_LONGEST_TEXT = 100
+_ZERO_PERIODS = re.compile(r"(?:/|per)\s*0+\s*[a-z]", re.IGNORECASE)
+_LARGEST = 10**9
+
+_WINDOWS: dict[str, type[RateLimiter]] = {
+    "fixed-window": FixedWindowRateLimiter,
+    "moving-window": MovingWindowRateLimiter,
+    "sliding-window-counter": SlidingWindowCounterRateLimiter,
+}
+
+STRATEGIES = ("token-bucket", *_WINDOWS)
+"""The names a policy may give."""
+
+
+class BoundLimiter(Protocol):
+    """One rate for one key: what a caller that asks often holds on to."""
+
+    def take(self, cost: int = 1) -> Taken:
+        """Take `cost` tokens or none, and say when to come back."""
+
+    def give_back(self, cost: int = 1) -> None:
+        """Return tokens of a call that was not made."""
+
+
+class Limiter(Protocol):
+    """A strategy with its state. Asking never waits."""
+
+    @property
+    def tracked(self) -> int:
+        """How many keys are remembered: those that are not as good as new."""
+
+    def bind(self, item: RateLimitItem, *identifiers: str) -> BoundLimiter:
+        """Return what to ask again and again: it finds its key once."""
+
+    def take(self, item: RateLimitItem, *identifiers: str, cost: int = 1) -> Taken:
+        """Take `cost` tokens or none, and say when to come back."""
+
+    def give_back(self, item: RateLimitItem, *identifiers: str, cost: int = 1) -> None:
+        """Return tokens of a call that was not made."""
+
+
+class BoundWindow:
+    """One rate for one key under a window strategy."""
+
+    __slots__ = ("_identifiers", "_item", "_key", "_name", "_storage", "_strategy")
+
+    def __init__(
+        self,
+        name: str,
+        strategy: RateLimiter,
+        storage: MemoryWindows,
+        item: RateLimitItem,
+        identifiers: tuple[str, ...],
+    ) -> None:
+        self._name = name
+        self._strategy = strategy
+        self._storage = storage
+        self._item = item
+        self._identifiers = tuple(map(escaped, identifiers))
+        self._key = item.key_for(*self._identifiers)
+
+    def take(self, cost: int = 1) -> Taken:
+        """Count `cost` calls or none: `limits` is only told of those that fit."""
+        checked(cost)
+        strategy, item, identifiers = self._strategy, self._item, self._identifiers
+        room = item.amount - cost
+        granted = (
+            room >= 0
+            and strategy.test(item, *identifiers, cost=cost)
+            and strategy.hit(item, *identifiers, cost=cost)
+        )
+        left = float(strategy.get_window_stats(item, *identifiers).remaining)
+        if granted:
+            return Taken(granted=True, retry_after_s=0.0, left=left)
+        wait_s = self._storage.wait_s(self._name, self._key, room) if room >= 0 else None
+        return Taken(granted=False, retry_after_s=wait_s, left=left)
+
+    def give_back(self, cost: int = 1) -> None:
+        """Take the newest calls out of the count again, if they still count."""
+        self._storage.give_back(self._name, self._key, checked(cost))
+
+
+class WindowLimiter:
+    """A window strategy of `limits` over our storage, asked like the token bucket.
+
+    The rate is part of a key here: a changed rate begins a new window.
+    """
+
+    def __init__(self, name: str, storage: MemoryWindows) -> None:
+        self.strategy = _WINDOWS[name](storage)
+        self._name = name
+        self._storage = storage
+
+    @property
+    def tracked(self) -> int:
+        """How many keys have a window in which something counts now."""
+        return self._storage.tracked
+
+    def bind(self, item: RateLimitItem, *identifiers: str) -> BoundWindow:
+        """Return a window to ask again and again: it finds its key once."""
+        return BoundWindow(self._name, self.strategy, self._storage, item, identifiers)
+
+    def take(self, item: RateLimitItem, *identifiers: str, cost: int = 1) -> Taken:
+        """Count `cost` calls or none, and say when to come back."""
+        return self.bind(item, *identifiers).take(cost)
+
+    def give_back(self, item: RateLimitItem, *identifiers: str, cost: int = 1) -> None:
+        """Take the newest calls out of the count again, if they still count."""
+        self.bind(item, *identifiers).give_back(cost)
+
+
+def limiter_for(strategy: str, storage: Storage | None, now: Callable[[], float]) -> Limiter:
+    """Make the limiter a policy names; without a storage it gets one of its own.
+
+    A storage of `limits` itself is refused: it counts by the wall clock.
+    """
+    if strategy == "token-bucket":
+        return TokenBucket(_own(strategy, storage, MemoryBuckets) or MemoryBuckets(), now)
+    if strategy in _WINDOWS:
+        windows = _own(strategy, storage, MemoryWindows) or MemoryWindows(now)
+        return WindowLimiter(strategy, windows)
+    raise _wrong("rate_strategy", f"is {strategy!r}; use one of {', '.join(STRATEGIES)}")
+
+
+def parse_rate(text: object) -> RateLimitItem:
+    """Read one rate in the notation of `limits`: `120/minute`, `10 per 2 hours`.
+
+    Several rates in one text, and zeros, are refused: `limits` takes the first and reads 0 as 1.
+    """
+    items = _read(text)
+    if len(items) != 1:
+        raise _wrong("rate", f"is {_shown(text)}; give one rate, like 120/minute or 10 per 2 hours")
+    item = items[0]
+    if item.amount < 1 or _ZERO_PERIODS.search(str(text)):
+        raise _wrong("rate", f"is {_shown(text)}; it must be above 0, or left out for no limit")
+    if max(item.amount, item.get_expiry()) > _LARGEST:
+        raise _wrong(
+            "rate", f"is {_shown(text)}; neither calls nor seconds may be above {_LARGEST:,}"
+        )
+    return item
+
+
+def _read(text: object) -> list[RateLimitItem]:
+    if not isinstance(text, str) or len(text) > _LONGEST_TEXT:
+        return []
+    try:
+        return parse_many(text)
+    except ValueError:
+        return []
+
+
+def _own(strategy: str, storage: Storage | None, kind: type[T]) -> T | None:
+    if storage is None or isinstance(storage, kind):
+        return storage
+    raise _wrong(
+        "storage", f"is {type(storage).__name__}; the strategy {strategy} needs {kind.__name__}"
+    )
+
+
+def _shown(text: object) -> str:
+    return repr(text)[:_LONGEST_TEXT]
+
+
+def _wrong(key: str, message: str) -> ConfigurationError:
+    return ConfigurationError([Fault(message, key=key)])

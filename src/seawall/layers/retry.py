@@ -1,0 +1,132 @@
+"""Try again what may be tried again.
+
+Only tools that are retry-safe, only failures that pass by themselves, only while the call's time
+lasts. Waits have full jitter, or are exact if the policy lists them; a tool that says when to come
+back is not asked earlier. A call that ends well never enters the machinery.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import tenacity
+
+from seawall.contract.failure import Failure, FailureCode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seawall.contract.policy import RunPolicy
+    from seawall.contract.result import ToolResult
+    from seawall.pipeline.chance import Chance
+    from seawall.pipeline.invocation import Handler, Invocation
+    from seawall.pipeline.layer import LayerContext
+
+MAX_EXPONENT = 62
+"""Beyond it every ceiling is `max_delay_s` anyway, and the power stays a small number."""
+
+
+class Retry:
+    """Repeats an attempt of a retry-safe tool after a transient failure."""
+
+    name = "retry"
+
+    def __init__(self, context: LayerContext) -> None:
+        policy = context.policy
+        self._clock = context.clock
+        self._waits = Waits(policy, context.chance)
+        self._stop = tenacity.stop_after_attempt(policy.attempts)
+        self._max_delay_s = policy.max_delay_s
+        self._count = context.count
+
+    @classmethod
+    def for_tool(cls, context: LayerContext) -> Retry | None:
+        """Nothing to do for a tool that must not be repeated blindly, whatever the policy says."""
+        if context.policy.attempts == 1 or not context.tool.retry_safe:
+            return None
+        return cls(context)
+
+    async def __call__(self, call: Invocation, proceed: Handler) -> ToolResult:
+        """Make the first attempt, and others only if it failed."""
+        result = await proceed(call)
+        if result.failure is None:
+            return result
+        return await self._again(call, proceed, result)
+
+    async def _again(self, call: Invocation, proceed: Handler, result: ToolResult) -> ToolResult:
+        retry = 0
+        while (wait_s := self._wait_s(call, result.failure, retry)) is not None:
+            call.close_attempt(call, result)
+            self._count(self.name, "retried")
+            await self._clock.sleep(wait_s)
+            later = await proceed(call)
+            if later.failure is not None and later.failure.code is FailureCode.CIRCUIT_OPEN:
+                # The circuit opened on the way: the call's own failure says more than a refusal.
+                return result
+            result = later
+            retry += 1
+        return result
+
+    def _wait_s(self, call: Invocation, failure: Failure | None, retry: int) -> float | None:
+        """Seconds to wait before the next attempt, or None if there is to be none."""
+        if failure is None or call.shown or not is_transient(failure):
+            return None
+        state = _Tried(attempt_number=retry + 1)
+        if self._stop(state):  # type: ignore[arg-type]  # it reads the number alone
+            return None
+        wait_s = self._waits.draw(retry)
+        if failure.retry_after_s is not None:
+            if failure.retry_after_s > self._max_delay_s:
+                return None
+            wait_s = max(wait_s, failure.retry_after_s)
+        if call.deadline is not None and self._clock.now() + wait_s >= call.deadline:
+            return None
+        return wait_s
+
+
+class Waits:
+    """How long to wait before each retry: tenacity gives the ceilings, our chance draws."""
+
+    def __init__(self, policy: RunPolicy, chance: Chance) -> None:
+        self._exact: Sequence[float] = policy.delays_s
+        self._chance = chance
+        self._exponential = tenacity.wait_exponential(
+            multiplier=policy.base_delay_s, max=policy.max_delay_s, exp_base=2
+        )
+
+    def ceiling(self, retry: int) -> float:
+        """The longest wait before retry `retry`, from 0: `min(max_delay, base * 2**retry)`."""
+        number = min(max(retry, 0), MAX_EXPONENT) + 1
+        return self._exponential(_Tried(attempt_number=number))  # type: ignore[arg-type]  # as above
+
+    def draw(self, retry: int) -> float:
+        """Seconds before retry `retry`: exact, or uniform from 0 to the ceiling, ends included."""
+        if self._exact:
+            return self._exact[min(retry, len(self._exact) - 1)] if retry >= 0 else 0.0
+        ceiling = self.ceiling(retry)
+        return self._chance.uniform(0.0, ceiling) if ceiling else 0.0
+
+
+class _Tried:
+    """As much of tenacity's state as its waits and stops read; theirs asks the system's clock."""
+
+    __slots__ = ("attempt_number",)
+
+    def __init__(self, *, attempt_number: int) -> None:
+        self.attempt_number = attempt_number
+
+
+def is_transient(failure: Failure) -> bool:
+    """Whether the same call may succeed if it is simply made again."""
+    if not failure.retryable:
+        return False
+    if failure.code is FailureCode.TIMEOUT:
+        return failure.reason != "deadline_exceeded"
+    if failure.code is FailureCode.EXECUTION_FAILED:
+        return True
+    # Our own limiter's refusal is final; a tool that is limited itself may say when to come back.
+    return (
+        failure.code is FailureCode.RATE_LIMITED
+        and failure.layer == "executor"
+        and failure.retry_after_s is not None
+    )

@@ -1,0 +1,224 @@
+"""Ask a person before a tool does what may do harm.
+
+Outside of everything that repeats, so consent belongs to the call and not to an attempt. What the
+session was told stands first: a denial beats all, an allowance spares the question but lifts no
+denial by the policy. Whoever is asked sees the arguments that will run; nobody is asked about
+arguments that cannot.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from seawall.contract.decision import Action, Decision
+from seawall.contract.errors import ConfigurationError, Fault
+from seawall.contract.failure import REASONS
+from seawall.layers.risk_policies import AllowlistPolicy, CallPolicy, RiskPolicy
+from seawall.layers.risk_questions import Answer, Confirm, NoAnswer, Outcome, Questions
+from seawall.pipeline.foreign import guarded
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from seawall.contract.decision import Prepared
+    from seawall.contract.result import ToolResult
+    from seawall.contract.tool import Tool
+    from seawall.pipeline.invocation import Handler, Invocation
+    from seawall.pipeline.layer import LayerContext
+    from seawall.pipeline.session import Permissions
+
+APPROVED = "risk_gate:approved"
+"""The note of a call that was approved before it came here: it is not asked about again."""
+
+MAX_REASON = 300
+
+
+class Gate(msgspec.Struct, frozen=True):
+    """Who decides about calls, and who is asked. Without `confirm` there is nobody to ask."""
+
+    policy: CallPolicy = RiskPolicy()
+    confirm: Confirm | None = None
+    answer_within_s: float | None = 300.0
+
+    def __post_init__(self) -> None:
+        faults = []
+        decide: Any = getattr(self.policy, "decide", None)
+        if not callable(decide) or inspect.iscoroutinefunction(decide):
+            faults.append(Fault("has no plain function `decide(prepared)`", key="policy"))
+        confirm: Any = self.confirm
+        if confirm is not None and not callable(confirm):
+            faults.append(Fault("cannot be called", key="confirm"))
+        within_s = self.answer_within_s
+        if within_s is not None and not 0 < within_s < math.inf:
+            said = f"must be above 0; None is no limit (got {within_s!r})"
+            faults.append(Fault(said, key="answer_within_s"))
+        if faults:
+            raise ConfigurationError(faults)
+
+
+def verdict(gate: Gate, prepared: Prepared, permissions: Permissions) -> Decision | None:
+    """Tell what the gate makes of a call before anybody is asked; None if the policy failed."""
+    standing = permissions.decision(prepared.tool.name)
+    if standing is not None and standing.action == Action.DENY:
+        return standing
+    decision = _decided(gate.policy, prepared)
+    return decision and _spared(decision, standing, prepared.tool)
+
+
+class RiskGate:
+    """Refuses calls that a person, the session or the policy does not allow."""
+
+    name = "risk_gate"
+
+    def __init__(self, context: LayerContext) -> None:
+        gate = context.part(Gate) or Gate()
+        self._tool = context.tool
+        self._name = context.tool.name
+        self._policy = gate.policy
+        self._shadow = context.policy.gate_mode == "shadow"
+        self._count = context.count
+        self._fixed = _fixed(gate.policy, context.tool)
+        action = None if self._fixed is None else self._fixed.action
+        self._open = action is Action.ALLOW
+        self._may_be_allowed = self._open or action is Action.ASK
+        self._questions: Questions | None = None
+        if gate.confirm is not None and not self._shadow:
+            self._questions = Questions(
+                self._name, gate.confirm, gate.answer_within_s, context.clock, self._on_ask
+            )
+
+    @classmethod
+    def for_tool(cls, context: LayerContext) -> RiskGate | None:
+        """There for every tool unless switched off: a session may deny the most harmless one."""
+        return None if context.policy.gate_mode == "off" else cls(context)
+
+    def __call__(self, call: Invocation, proceed: Handler) -> Coroutine[Any, Any, ToolResult]:
+        """Hand on the next layer's coroutine as it is, one frame less; or look closer."""
+        standing = call.session.permissions.decision(self._name)
+        if standing is None:
+            clear = self._open
+        else:
+            clear = self._may_be_allowed and standing.action is Action.ALLOW
+        if clear:
+            return proceed(call)  # type: ignore[return-value]  # handlers are made of async functions
+        return self._gated(call, proceed)
+
+    async def _gated(self, call: Invocation, proceed: Handler) -> ToolResult:
+        refusal = await self._refusal(call)
+        if refusal is None:
+            return await proceed(call)
+        if not self._shadow:
+            return refusal
+        if refusal.failure is not None and refusal is not call.refusal:
+            self._count(self.name, "shadow_refused")
+            call.note(f"{self.name}:would_refuse:{refusal.failure.reason}")
+        return await proceed(call)
+
+    async def _refusal(self, call: Invocation) -> ToolResult | None:
+        standing = call.session.permissions.decision(self._name)
+        if standing is not None and standing.action == Action.DENY:
+            return self._refused(call, "approval_denied", standing.reason)
+        decision = self._fixed
+        if decision is None:
+            refusal = call.prepared()
+            if refusal is not None:
+                return refusal
+            decision = _decided(self._policy, call.as_prepared())
+            if decision is None:
+                return self._refused(call, *_SAID[NoAnswer.FAILED])
+        decision = _spared(decision, standing, self._tool)
+        if decision.action is Action.DENY:
+            return self._refused(call, "denied_by_policy", decision.reason)
+        if decision.action is Action.ALLOW or APPROVED in call.verdicts:
+            return None
+        return call.prepared() or await self._asked(call, decision)
+
+    async def _asked(self, call: Invocation, decision: Decision) -> ToolResult | None:
+        if self._questions is None:
+            why = f"it needs a person's approval ({decision.reason}) and nobody can be asked here"
+            return self._refused(call, "approval_required", why)
+        outcome = await self._questions.outcome(call, decision)
+        if outcome in (Answer.ALLOW_ONCE, Answer.ALLOW_SESSION):
+            return None
+        return self._refused(call, *_SAID[outcome])
+
+    def _on_ask(self) -> None:
+        self._count(self.name, "asked")
+
+    def _refused(self, call: Invocation, reason: str, why: str) -> ToolResult:
+        return call.refuse(
+            REASONS[reason],
+            f"{self._name} was not run: {why[:MAX_REASON]}",
+            reason=reason,
+            layer=self.name,
+            guidance=_GUIDANCE.get(reason, ""),
+        )
+
+
+_SAID: dict[Outcome, tuple[str, str]] = {
+    Answer.DENY: ("approval_denied", "a person denied it for this session"),
+    Answer.DENY_ONCE: ("approval_denied", "a person denied this call"),
+    NoAnswer.EXPIRED: ("approval_expired", "nobody answered in time whether it may"),
+    NoAnswer.FAILED: ("gate_failed", "whether it may could not be found out"),
+    NoAnswer.TOO_LATE: ("deadline_exceeded", "the time for this call was over before an answer"),
+}
+
+_GUIDANCE = {
+    "approval_denied": (
+        "Do not repeat this call; choose another way, or tell the user why it is needed."
+    ),
+    "approval_expired": (
+        "Do not repeat this call now. Tell the user that it waits for their approval, or choose"
+        " another way."
+    ),
+    "approval_required": (
+        "Do not repeat this call. Tell the user what you want to do and why, and that it needs"
+        " their approval first."
+    ),
+    "denied_by_policy": (
+        "Do not call this tool again; use another, or tell the user that it is not allowed here."
+    ),
+    "gate_failed": (
+        "Do not repeat this call; choose another way, or tell the user that its approval fails."
+    ),
+}
+
+
+def _fixed(policy: CallPolicy, tool: Tool) -> Decision | None:
+    """Decide for all calls of a tool, if the policy is known to look at the tool alone."""
+    # By exact type: a subclass may decide by the arguments.
+    if type(policy) is RiskPolicy or type(policy) is AllowlistPolicy:
+        return _spared(policy.for_tool(tool), None, tool)
+    return None
+
+
+def _decided(policy: CallPolicy, prepared: Prepared) -> Decision | None:
+    """Ask a policy; None if it raised or gave something that is no decision."""
+    said: Any = guarded(
+        f"the policy for {prepared.tool.name!r} raised",
+        lambda: policy.decide(prepared),
+        _no_decision,
+    )
+    if isinstance(said, Decision) and said.action in _ACTIONS:
+        return Decision(Action(said.action), said.reason)
+    return None
+
+
+_ACTIONS = frozenset(Action)
+
+
+def _no_decision(_: BaseException) -> None:
+    return None
+
+
+def _spared(decision: Decision, standing: Decision | None, tool: Tool) -> Decision:
+    """Turn ASK into ALLOW where the session has answered, or the tool asks by itself."""
+    if decision.action is not Action.ASK:
+        return decision
+    if tool.self_gated:
+        return Decision(Action.ALLOW, "the tool asks by itself")
+    return decision if standing is None else standing

@@ -1,0 +1,83 @@
+"""A room with so many places: who finds none waits in line, first come, first served.
+
+A place that becomes free is handed to the first in line before anybody new can take it. One event
+loop uses a room; nothing in here blocks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from seawall.pipeline.clock import Clock
+
+
+class Room:
+    """Places for `limit` calls: whoever finds none free, or a line, has to `wait`.
+
+    To enter is `in_flight += 1`, left to the layers as they do it for every call.
+    """
+
+    __slots__ = ("in_flight", "limit", "line")
+
+    def __init__(self, limit: float = math.inf) -> None:
+        self.limit = limit
+        self.in_flight = 0
+        """Places taken."""
+        self.line: dict[asyncio.Future[None], None] = {}
+        """Who waits, in order. To be read only."""
+
+    @property
+    def waiting(self) -> int:
+        """Calls in line."""
+        return len(self.line)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nobody is in it and nobody waits."""
+        return not self.in_flight and not self.line
+
+    async def wait(self, clock: Clock, seconds: float | None) -> bool:
+        """Stand in line for `seconds` at most; whether a place was taken."""
+        turn = asyncio.get_running_loop().create_future()
+        self.line[turn] = None
+        entered = False
+        try:
+            with clock.limit(seconds):
+                await turn
+            entered = turn.done() and not turn.cancelled()
+        finally:
+            # Cancelled: either still in line, or handed a place that nobody will use.
+            if not entered:
+                self._give_up(turn)
+        return entered
+
+    def leave(self) -> None:
+        """Give a place back, and hand it on."""
+        self.in_flight -= 1
+        if self.line:
+            self.admit()
+
+    def admit(self) -> None:
+        """Let in from the line as many as there are places for."""
+        while self.line and self.in_flight < self.limit:
+            turn = next(iter(self.line))
+            del self.line[turn]
+            if not turn.done():
+                self.in_flight += 1
+                turn.set_result(None)
+
+    def resize(self, limit: float) -> None:
+        """Change the number of places; those inside stay. May be called outside of the loop."""
+        self.limit = limit
+        turn = next(iter(self.line), None)
+        if turn is not None:
+            turn.get_loop().call_soon_threadsafe(self.admit)
+
+    def _give_up(self, turn: asyncio.Future[None]) -> None:
+        if turn in self.line:
+            del self.line[turn]
+        elif not turn.cancelled():
+            self.leave()

@@ -1,0 +1,182 @@
+"""Give up on an attempt that takes too long.
+
+The tool is cancelled and waited for, within a bounded grace; one that ignores its cancellation is
+let go and counted. A sync tool cannot be stopped: its thread goes on, and the result says so.
+Innermost, so the limit holds for each attempt; a call's deadline cuts the last one short.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from typing import TYPE_CHECKING, Any, cast
+
+from seawall.contract.failure import FailureCode
+from seawall.pipeline.drive import Drive, LetGo
+from seawall.pipeline.execute import is_async, refused_overload
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from seawall.contract.result import ToolResult
+    from seawall.pipeline.clock import Clock, Deadlines, Expiring, Timer
+    from seawall.pipeline.invocation import Handler, Invocation
+    from seawall.pipeline.layer import LayerContext
+
+MAX_LET_GO = 64
+"""Attempts of one tool that may run on unattended; beyond that its calls are refused."""
+
+DURATION_MARGIN_S = 5.0
+"""What a tool gets beyond the duration it is known to take."""
+
+
+class Timeout:
+    """Fails attempts still running after the policy's `timeout_s` or the call's own limit."""
+
+    name = "timeout"
+
+    def __init__(self, context: LayerContext) -> None:
+        self._clock: Clock = context.clock
+        self._grace_s = context.policy.grace_s
+        self._count = context.count
+        self._orphans: set[asyncio.Task[None]] = context.slots.slot("let_go", set)
+        self._in_thread = not is_async(context.tool.executor)
+        self._seconds = context.policy.timeout_s
+        self._argument: str | None = None
+        duration = context.tool.duration if context.widen else None
+        if isinstance(duration, str):
+            self._argument = duration
+        elif duration is not None and self._seconds is not None:
+            self._seconds = max(self._seconds, duration + DURATION_MARGIN_S)
+        # Policies fix few lengths, so waits of equal length share one timer.
+        fixed = self._seconds is not None and self._argument is None
+        self._shared = context.clock.deadlines(self._seconds or 0) if fixed else None
+
+    @classmethod
+    def for_tool(cls, context: LayerContext) -> Timeout | None:
+        """Nothing to do without a limit, in the policy or at the call."""
+        policy = context.policy
+        if policy.timeout_s is None and policy.deadline_s is None and not context.bounded:
+            return None
+        return cls(context)
+
+    def __call__(self, call: Invocation, proceed: Handler) -> Coroutine[Any, Any, ToolResult]:
+        """Run one attempt under its limit."""
+        if (
+            self._shared is not None
+            and call.deadline is None
+            and call.timeout_s is None
+            and len(self._orphans) < MAX_LET_GO
+        ):
+            return self._attempt(call, proceed, self._shared, by_deadline=False)
+        return self._unusual(call, proceed)
+
+    async def _unusual(self, call: Invocation, proceed: Handler) -> ToolResult:
+        """Run an attempt whose limit depends on the call; or refuse it."""
+        if len(self._orphans) >= MAX_LET_GO:
+            return refused_overload(
+                call,
+                f"{len(self._orphans)} calls of {call.tool.name} that were given up are still"
+                " running",
+                layer=self.name,
+            )
+        seconds, by_deadline = self._limit(call)
+        if seconds is None:
+            return await proceed(call)
+        if seconds <= 0:
+            return self._too_late(call)
+        return await self._attempt(
+            call, proceed, _Single(self._clock, seconds), by_deadline=by_deadline
+        )
+
+    async def _attempt(
+        self, call: Invocation, proceed: Handler, waits: Deadlines | _Single, *, by_deadline: bool
+    ) -> ToolResult:
+        attempt = cast("Coroutine[Any, None, ToolResult]", proceed(call))
+        drive = Drive(attempt, call, self._clock, self._grace_s, self._orphans)
+        waits.enter(drive)
+        let_go = False
+        try:
+            return await drive
+        except asyncio.CancelledError:
+            if not drive.expired or not drive.settle():
+                raise
+        except LetGo:
+            let_go = True
+            if not drive.settle():
+                raise asyncio.CancelledError from None
+        finally:
+            waits.leave(drive)
+        return self._given_up(call, waits.seconds, by_deadline=by_deadline, let_go=let_go)
+
+    def _limit(self, call: Invocation) -> tuple[float | None, bool]:
+        """Seconds for this attempt, and whether the call's deadline is what sets them."""
+        seconds = self._seconds if call.timeout_s is None else call.timeout_s
+        if self._argument is not None and call.timeout_s is None and seconds is not None:
+            seconds = max(seconds, argued_duration(call, self._argument) + DURATION_MARGIN_S)
+        if call.deadline is None:
+            return seconds, False
+        left = call.deadline - self._clock.now()
+        return (left, True) if seconds is None or left < seconds else (seconds, False)
+
+    def _too_late(self, call: Invocation) -> ToolResult:
+        return call.refuse(
+            FailureCode.TIMEOUT,
+            f"the time for this call of {call.tool.name} was over before it could be tried",
+            reason="deadline_exceeded",
+            layer=self.name,
+            may_have_run=call.started,
+        )
+
+    def _given_up(
+        self, call: Invocation, seconds: float, *, by_deadline: bool, let_go: bool
+    ) -> ToolResult:
+        self._count(self.name, "expired")
+        said = f"{call.tool.name} gave no answer within {shown_seconds(seconds)}"
+        if not call.started:
+            said += "; it waited for a free thread and was not begun"
+        elif let_go:
+            self._count(self.name, "let_go")
+            said += "; it did not stop when it was told to, and may go on"
+        elif self._in_thread:
+            self._count(self.name, "thread_abandoned")
+            said += "; it runs in a thread that cannot be stopped, and may go on"
+        return call.refuse(
+            FailureCode.TIMEOUT,
+            said,
+            reason="deadline_exceeded" if by_deadline else "attempt_timeout",
+            layer=self.name,
+            may_have_run=call.started,
+        )
+
+
+class _Single:
+    """A wait of a length that no other shares."""
+
+    __slots__ = ("_clock", "_timer", "seconds")
+
+    def __init__(self, clock: Clock, seconds: float) -> None:
+        self._clock = clock
+        self._timer: Timer | None = None
+        self.seconds = seconds
+
+    def enter(self, waiter: Expiring) -> None:
+        self._timer = self._clock.call_later(self.seconds, waiter.expire)
+
+    def leave(self, _: Expiring) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+def argued_duration(call: Invocation, argument: str) -> float:
+    """Seconds that an argument holds, or milliseconds if its name ends in `_ms`; else 0."""
+    value = call.arguments.get(argument) if call.prepared() is None else None
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return 0.0
+    seconds = value / 1000 if argument.endswith("_ms") else float(value)
+    return seconds if math.isfinite(seconds) and seconds > 0 else 0.0
+
+
+def shown_seconds(seconds: float) -> str:
+    """Write a limit for a reader: `100 ms`, `30 s`."""
+    return f"{seconds * 1000:.3g} ms" if seconds < 1 else f"{seconds:.6g} s"

@@ -1,0 +1,1 @@
+"""The front door and what an agent does with many calls."""

@@ -1,0 +1,122 @@
+"""The event loop a pipeline belongs to, and the way there from other threads.
+
+All state of a pipeline is touched in one loop only; that is why no layer needs a lock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+T = TypeVar("T")
+
+_running = asyncio.get_running_loop
+
+
+class Home:
+    """One loop: that of the first call, until it is closed."""
+
+    __slots__ = ("_guard", "_loop", "_on_move", "_private", "_thread_id")
+
+    def __init__(self, on_move: Callable[[], None] = lambda: None) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread_id = 0
+        self._private: _LoopThread | None = None
+        self._guard = threading.Lock()
+        self._on_move = on_move
+
+    def enter(self) -> None:
+        """Be at home, or move in; raises `RuntimeError` while home is another loop."""
+        loop = _running()
+        if loop is not self._loop:
+            self._move_in(loop)
+
+    def _move_in(self, loop: asyncio.AbstractEventLoop) -> None:
+        with self._guard:
+            home = self._loop
+            if home is loop:
+                return
+            if home is not None and not home.is_closed():
+                raise RuntimeError(
+                    "this pipeline belongs to another event loop, that of its first call; use"
+                    " call_sync from other threads, or a pipeline of its own for each loop"
+                )
+            if home is not None:
+                self._on_move()
+            self._loop = loop
+            self._thread_id = threading.get_ident()
+
+    def soon(self, work: Callable[[], Any]) -> None:
+        """Do it now if we are in the loop's thread, else there as soon as it can."""
+        loop = self._loop
+        if loop is None or threading.get_ident() == self._thread_id:
+            work()
+        elif not loop.is_closed():
+            loop.call_soon_threadsafe(work)
+
+    def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Run at home from another thread, and wait for it."""
+        loop = self._for_sync()
+        future = asyncio.run_coroutine_threadsafe(work(), loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def _for_sync(self) -> asyncio.AbstractEventLoop:
+        try:
+            current = _running()
+        except RuntimeError:
+            current = None
+        with self._guard:
+            home = self._loop
+            if current is not None and (home is None or home is current or home.is_closed()):
+                raise RuntimeError(
+                    "call_sync would stop the event loop that is running here; use"
+                    " `await pipeline.call(…)`"
+                )
+            if home is not None and home.is_running():
+                return home
+            if home is not None and not home.is_closed():
+                raise RuntimeError(
+                    "this pipeline belongs to an event loop that is not running now; run it, or"
+                    " close it, or make a pipeline of its own for call_sync"
+                )
+            if home is not None:
+                self._on_move()
+            self._private = _LoopThread()
+            self._loop = self._private.loop
+            self._thread_id = self._private.thread_id
+            return self._loop
+
+    def close(self) -> None:
+        """End the loop that was made for `call_sync`, if there is one."""
+        private, self._private = self._private, None
+        if private is not None:
+            private.stop()
+
+
+class _LoopThread:
+    """An event loop in a daemon thread."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="seawall-loop", daemon=True)
+        self._thread.start()
+        self.thread_id = self._thread.ident or 0
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        self.loop.run_forever()
+        self.loop.run_until_complete(self.loop.shutdown_asyncgens())
+        self.loop.close()
+
+    def stop(self) -> None:
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        if threading.get_ident() != self.thread_id:
+            self._thread.join(timeout=5)

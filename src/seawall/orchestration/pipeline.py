@@ -1,0 +1,362 @@
+"""The front door: every call of a tool goes through here and comes back as a result."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from seawall.contract.decision import Prepared
+from seawall.contract.failure import FailureCode
+from seawall.contract.result import ToolResult
+from seawall.layers.environment import Environment
+from seawall.layers.risk_gate import Gate
+from seawall.layers.risk_policies import AllowlistPolicy, CallPolicy, RiskPolicy
+from seawall.orchestration.home import Home
+from seawall.orchestration.status import Breakers, gauges
+from seawall.orchestration.unknown import no_such_tool, quarantined
+from seawall.pipeline.chance import Chance, SystemChance
+from seawall.pipeline.clock import Clock, Limit, SystemClock
+from seawall.pipeline.context import MAX_DEPTH
+from seawall.pipeline.digest import Digester
+from seawall.pipeline.foreign import told
+from seawall.pipeline.invocation import Handler, Invocation, Progress
+from seawall.pipeline.session import Session
+from seawall.pipeline.state import StateTable
+from seawall.pipeline.threads import Threads
+from seawall.policy.build import Builder, Given, listed
+from seawall.policy.model import Policies
+from seawall.recording.metrics import Metrics
+from seawall.recording.trace import TraceRecorder
+from seawall.recording.usage import UsageTracker
+from seawall.registry.registry import Registry
+from seawall.registry.wrapping import wrap
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from seawall.contract.tool import Tool
+    from seawall.pipeline.recorder import Recorder
+    from seawall.pipeline.route import Route
+
+
+class Pipeline:
+    """A registry behind all layers.
+
+        pipeline = Pipeline([search, send_mail])
+        result = await pipeline.call("search", {"query": "seawall"})
+
+    `registry` is a `Registry` or anything `wrap` takes. Chains are composed here and whenever a
+    tool comes in, so a policy that cannot work is told at once, as a `ConfigurationError`.
+
+    A pipeline belongs to the event loop of its first call. Calls from other threads go through
+    `call_sync`; registering and unregistering tools is safe from any thread. Calls without a
+    session share one, for which answers of the user are remembered.
+    """
+
+    def __init__(
+        self,
+        registry: Any,
+        *,
+        policies: Policies | None = None,
+        layers: Iterable[Given] | None = None,
+        environment: Environment | None = None,
+        risk: CallPolicy | Gate | None = None,
+        confirm: Callable[..., Any] | None = None,
+        trace: TraceRecorder | None = None,
+        usage: UsageTracker | None = None,
+        metrics: Metrics | None = None,
+        recorders: Iterable[Recorder] = (),
+        clock: Clock | None = None,
+        chance: Chance | None = None,
+        digest_key: bytes | None = None,
+        on_progress: Progress | None = None,
+        on_defect: Literal["result", "raise"] = "result",
+    ) -> None:
+        self.registry = registry if isinstance(registry, Registry) else wrap(registry)
+        self.clock = clock or SystemClock()
+        self.policies = policies or Policies.default()
+        self.environment = environment or Environment(self.clock.now)
+        self.trace = trace or _trace(self.policies)
+        self.usage = usage or UsageTracker()
+        self.metrics = metrics or Metrics()
+        self.states = StateTable()
+        self.digester = Digester(digest_key)
+        self.breakers = Breakers(self)
+        self._chance = chance or SystemChance()
+        self._threads = Threads()
+        self._home = Home(self.clock.forget_loop)
+        self._session = Session()
+        self._on_progress = on_progress
+        self._recorders = (self.trace, self.usage, self.metrics, *recorders)
+        self._numbers = itertools.count(1)
+        self._prefix = self._chance.token(4)
+        gate = risk if isinstance(risk, Gate) else self._gate(risk, confirm)
+        self._builder = Builder(
+            policies=self.policies,
+            layers=listed(layers),
+            clock=self.clock,
+            chance=self._chance,
+            states=self.states,
+            recorders=self._recorders,
+            digester=self.digester,
+            threads=self._threads,
+            parts={Environment: self.environment, Gate: gate},
+            on_defect=on_defect,
+        )
+        self._routes: dict[str, Route] = {}
+        for tool in self.registry:
+            if self.registry.quarantine_reason(tool.name) is None:
+                self.tool_added(tool)
+        self.registry.watch(self)
+        self.metrics.watch(lambda: gauges(self._routes, self.states, self._threads))
+
+    def _gate(self, policy: CallPolicy | None, confirm: Callable[..., Any] | None) -> Gate:
+        settings = self.policies.risk
+        if policy is None and settings.allow is not None:
+            policy = AllowlistPolicy(settings.allow, settings.ask, settings.deny)
+        return Gate(policy=policy or RiskPolicy(settings.ask_from), confirm=confirm)
+
+    async def call(
+        self,
+        name: str,
+        arguments: str | Mapping[str, Any] | None = None,
+        *,
+        call_id: str | None = None,
+        session: Session | None = None,
+        timeout_s: float | None = None,
+        deadline_s: float | None = None,
+        idempotency_key: str | None = None,
+        on_progress: Progress | None = None,
+        truncated: bool = False,
+    ) -> ToolResult:
+        """Call one tool. Every outcome is a result; only the caller's cancel is raised.
+
+        `arguments` is a mapping or JSON text as a model sends it. `timeout_s` bounds each attempt
+        instead of the policy's, `deadline_s` the whole call: gates, waits and attempts together.
+        `truncated` says that the provider cut the call off, so that it is refused.
+        """
+        route = self._routes.get(name) if isinstance(name, str) else None
+        if route is None:
+            return self._not_callable(name, call_id)
+        self._home.enter()
+        call = Invocation(
+            route.tool,
+            route.policy,
+            route.prepare,
+            arguments,
+            call_id or f"{self._prefix}-{next(self._numbers)}",
+            session or self._session,
+            self.clock.now(),
+        )
+        call.pipeline = self
+        call.close_attempt = route.close_attempt
+        if truncated:
+            call.given_truncated = True
+        if idempotency_key is not None:
+            call.idempotency_key = idempotency_key
+        if on_progress is not None:
+            call.on_progress = on_progress
+        return await self._run(route, call, timeout_s, deadline_s)
+
+    async def _run(
+        self, route: Route, call: Invocation, timeout_s: float | None, deadline_s: float | None
+    ) -> ToolResult:
+        if deadline_s is None:
+            deadline_s = route.policy.deadline_s
+        route.in_flight += 1
+        try:
+            if timeout_s is None and deadline_s is None:
+                result = await route.handle(call)
+            else:
+                result = await self._within(route, call, timeout_s, deadline_s)
+        except BaseException:
+            route.cancelled(call)
+            raise
+        finally:
+            route.in_flight -= 1
+        return route.finish(call, result)
+
+    async def _within(
+        self, route: Route, call: Invocation, timeout_s: float | None, deadline_s: float | None
+    ) -> ToolResult:
+        """Run under limits of the caller's, or under the policy's deadline."""
+        call.timeout_s = _seconds("timeout_s", timeout_s)
+        handle: Handler = route.with_limits()
+        if _seconds("deadline_s", deadline_s) is None or deadline_s is None:
+            return await handle(call)
+        call.deadline = call.arrived + deadline_s
+        with _Deadline(self.clock, deadline_s, call):
+            return await handle(call)
+        return call.refuse(
+            FailureCode.TIMEOUT,
+            f"{call.tool.name} was not answered within the {deadline_s:g} s for the whole call",
+            reason="deadline_exceeded",
+            layer="pipeline",
+            may_have_run=call.started,
+        )
+
+    def prepare(
+        self,
+        name: str,
+        arguments: str | Mapping[str, Any] | None = None,
+        *,
+        session: Session | None = None,
+    ) -> Prepared | ToolResult:
+        """Parse, mend and check arguments without running anything: what would run, or why not."""
+        route = self._routes.get(name)
+        if route is None:
+            return no_such_tool(self.registry, name, "")
+        call = Invocation(
+            route.tool,
+            route.policy,
+            route.prepare,
+            arguments,
+            "",
+            session or self._session,
+            self.clock.now(),
+        )
+        refusal = call.prepared()
+        if refusal is not None:
+            return refusal
+        route.digest(call)
+        return call.as_prepared()
+
+    def call_sync(
+        self,
+        name: str,
+        arguments: str | Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> ToolResult:
+        """Call from code that is not async, in any thread but the loop's own.
+
+        Goes to the pipeline's loop if that runs, else to a loop kept in a thread of its own.
+        """
+        return self._home.run(lambda: self.call(name, arguments, **options))
+
+    def replace_policies(self, policies: Policies) -> None:
+        """Take new policies, all or none. Calls that run go on under the old ones.
+
+        Buckets and circuits go on with what they hold. Raises `ConfigurationError`, and changes
+        nothing, if any tool's new policy cannot work.
+        """
+        before, self._builder.policies = self._builder.policies, policies
+        try:
+            routes = {name: self._builder.route(route.tool) for name, route in self._routes.items()}
+        except BaseException:
+            self._builder.policies = before
+            raise
+        self.policies = policies
+        self._routes.update(routes)
+
+    def policy_of(self, name: str) -> Any:
+        """The policy under which a tool runs now, or None for a name that cannot be called."""
+        route = self._routes.get(name)
+        return None if route is None else route.policy
+
+    def tool_added(self, tool: Tool) -> None:
+        """Compose the chain of a tool that comes in; called by the registry."""
+        self._routes[tool.name] = self._builder.route(tool)
+
+    def tool_removed(self, name: str) -> None:
+        """Forget the chain of a tool that went; its bucket and circuit are set aside."""
+        self._routes.pop(name, None)
+        self.states.retire(name)
+        self.usage.forget(name)
+        self.metrics.forget(name)
+
+    def new_key(self) -> str:
+        """Draw an idempotency key."""
+        return self._chance.token(16)
+
+    def progressed(
+        self, call: Invocation, report: Any, done: float | None, total: float | None
+    ) -> None:
+        """Deliver a tool's progress, in the pipeline's loop, whichever thread it came from."""
+        listeners = [
+            listener for listener in (call.on_progress, self._on_progress) if listener is not None
+        ]
+        if listeners:
+            self._home.soon(lambda: told(listeners, report, done, total))
+
+    async def call_nested(
+        self, outer: Invocation, name: str, arguments: Mapping[str, Any] | None
+    ) -> ToolResult:
+        """Call a tool for a tool: the same layers and session, what is left of its deadline."""
+        if outer.depth + 1 >= MAX_DEPTH:
+            return ToolResult.failed(
+                FailureCode.PERMISSION_DENIED,
+                f"tools may call tools {MAX_DEPTH} deep, and this call would be deeper",
+                reason="denied_by_policy",
+                layer="pipeline",
+                tool=name,
+                may_have_run=False,
+            )
+        route = self._routes.get(name)
+        if route is None:
+            return self._not_callable(name, None)
+        call = Invocation(
+            route.tool,
+            route.policy,
+            route.prepare,
+            arguments,
+            f"{self._prefix}-{next(self._numbers)}",
+            outer.session,
+            self.clock.now(),
+        )
+        call.pipeline = self
+        call.close_attempt = route.close_attempt
+        call.depth = outer.depth + 1
+        call.batch_id = outer.batch_id
+        left = None if outer.deadline is None else outer.deadline - self.clock.now()
+        return await self._run(route, call, None, left if left is None else max(left, 0.001))
+
+    def _not_callable(self, name: str, call_id: str | None) -> ToolResult:
+        call_id = call_id or f"{self._prefix}-{next(self._numbers)}"
+        reason = self.registry.quarantine_reason(name) if isinstance(name, str) else None
+        if reason is not None:
+            return quarantined(name, reason, call_id)
+        for recorder in self._recorders:
+            recorder.unknown()
+        return no_such_tool(self.registry, name, call_id)
+
+    async def aclose(self) -> None:
+        """End idle threads and the loop of `call_sync`, if there is one."""
+        self._threads.close()
+        self._home.close()
+
+    async def __aenter__(self) -> Pipeline:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+
+def _trace(policies: Policies) -> TraceRecorder:
+    capacity = policies.trace.capacity
+    return TraceRecorder() if capacity is None else TraceRecorder(capacity)
+
+
+class _Deadline(Limit):
+    """Cuts gates and waits short; an attempt that runs is cut by its own layer, with a grace."""
+
+    __slots__ = ("_call",)
+
+    def __init__(self, clock: Clock, seconds: float, call: Invocation) -> None:
+        super().__init__(clock, seconds)
+        self._call = call
+
+    def expire(self) -> None:
+        if not self._call.live:
+            super().expire()
+
+
+def _seconds(name: str, value: float | None) -> float | None:
+    if value is not None and not value > 0:
+        raise ValueError(f"{name} must be above 0, or None for no limit; it is {value!r}")
+    return value

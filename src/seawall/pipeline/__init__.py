@@ -1,0 +1,1 @@
+"""How layers fit together, and what they ask for: time, chance, state."""

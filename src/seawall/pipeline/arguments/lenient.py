@@ -1,0 +1,112 @@
+"""Coercion mode `lenient`: turn loosely typed arguments into what the schema most likely meant.
+
+The outcomes are those of Pi's tool subsystem, value for value: three passes over the whole value
+(optional nulls dropped, strong conversions, weak coercions by type), then the check, its issues
+in Pi's words and order. Two things differ on purpose: integers stay exact where JavaScript would
+round them, and a schema nobody can compile is refused when it is read, not at every call.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import jsonschema_rs
+
+from seawall.contract.failure import Issue
+from seawall.pipeline.arguments.lenient_check import Checker, TooMuchWork, Work
+from seawall.pipeline.arguments.lenient_convert import Converter
+from seawall.pipeline.arguments.lenient_document import document_of
+from seawall.pipeline.arguments.lenient_faults import FaultFinder
+from seawall.pipeline.arguments.lenient_rewriter import NullDropper
+from seawall.pipeline.arguments.lenient_schema import read_schema
+from seawall.pipeline.arguments.lenient_text import changes, validation_text
+from seawall.pipeline.arguments.lenient_types import TypeCoercer
+from seawall.pipeline.arguments.lenient_values import holds_infinity
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Lenient", "validation_text"]
+
+_STEPS = 300_000
+_STEPS_PER_CHARACTER = 30
+_PASSES = (NullDropper, Converter, TypeCoercer)
+_UNCHECKABLE = Issue("", "too deeply nested or too ambiguous to be checked", "schema")
+
+
+class Lenient:
+    """The lenient mode for one schema. Compiled once; safe to share between calls and threads.
+
+    Raises ConfigurationError, with every fault, for what is no schema.
+    """
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        reading = read_schema(schema)
+        self._root = reading.root
+        self._keeps_valid = reading.keeps_valid
+        self._validator = _compiled(document_of(self._root))
+
+    def coerce(self, value: Any) -> tuple[Any, tuple[str, ...]]:
+        """Give the coerced value, and where it differs; copied only along the changed paths.
+
+        A value that is nested too deeply, or that an ambiguous schema makes too costly to convert,
+        comes back as it is.
+        """
+        size, valid = self._judge(value)
+        if valid and self._keeps_valid:
+            return value, ()
+        work = Work(size)
+        checker = Checker(work)
+        coerced = value
+        try:
+            for rewriter in _PASSES:
+                coerced = rewriter(checker, work).walk(self._root, coerced)
+        except (RecursionError, TooMuchWork):
+            return value, ()
+        changed = () if coerced is value else changes(value, coerced)
+        return (coerced, changed) if changed else (value, ())
+
+    def faults(self, value: Any) -> tuple[Issue, ...]:
+        """Give what is wrong with a value, which should have been coerced; nothing if valid."""
+        size, valid = self._judge(value)
+        if valid:
+            return ()
+        work = Work(size)
+        issues: list[Issue] = []
+        try:
+            FaultFinder(Checker(work), work).find(self._root, value, "", issues)
+        except (RecursionError, TooMuchWork):
+            return tuple(issues) or (_UNCHECKABLE,)
+        if not issues and valid is False:
+            return (Issue("", "invalid", "schema"),)
+        return tuple(issues)
+
+    def _judge(self, value: Any) -> tuple[int, bool | None]:
+        """Give the steps that may be spent on a value, and jsonschema-rs's verdict if it has one.
+
+        It reads no text with lone surrogates and no deep nesting, which could end the process, and
+        takes infinities for null.
+        """
+        try:
+            text = jsonschema_rs.canonical.json.to_string(value)
+            steps = _STEPS + _STEPS_PER_CHARACTER * len(text)
+            if self._validator is None or ("null" in text and holds_infinity(value)):
+                return steps, None
+            return steps, self._validator.is_valid(value)
+        except ValueError:
+            return _STEPS, None
+
+
+def _compiled(document: dict[str, Any] | None) -> jsonschema_rs.Draft202012Validator | None:
+    if document is None:
+        return None
+    try:
+        return jsonschema_rs.Draft202012Validator(
+            document, validate_formats=True, retriever=_refuse
+        )
+    except (jsonschema_rs.ValidationError, ValueError):
+        return None
+
+
+def _refuse(uri: str) -> Any:
+    raise ValueError(f"{uri} is not fetched: a schema must hold all that it refers to")

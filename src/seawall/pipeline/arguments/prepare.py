@@ -1,0 +1,202 @@
+"""From what a model sent to what a tool is run with: parse, shim, bound, mend, check.
+
+Everything that depends on the tool alone is done once, when its chain is composed. The caller's
+object is never changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from seawall.contract.content import TextContent
+from seawall.contract.failure import FailureCode, Issue, dotted
+from seawall.contract.result import ToolResult
+from seawall.pipeline.arguments.bounds import out_of_bounds
+from seawall.pipeline.arguments.careful import Careful
+from seawall.pipeline.arguments.explain import explain
+from seawall.pipeline.arguments.lenient import Lenient, validation_text
+from seawall.pipeline.arguments.schema import CompiledSchema, compile_schema
+from seawall.pipeline.arguments.text import ArgumentTextFault, parse_arguments
+from seawall.pipeline.arguments.text_lenient import parse_lenient
+from seawall.pipeline.foreign import Foreign, described, log_frames
+
+if TYPE_CHECKING:
+    from seawall.contract.policy import RunPolicy
+    from seawall.contract.tool import Tool
+    from seawall.pipeline.invocation import Invocation
+
+LAYER = "argument_check"
+MAX_SAID = 8
+"""Faults in the one-line message; the text for the model has more."""
+
+Mend = Callable[[Any], "tuple[Any, tuple[str, ...]]"]
+
+
+class Preparing:
+    """Prepares the arguments of one tool; `None` means that they are in order."""
+
+    def __init__(self, tool: Tool, policy: RunPolicy, *, checked: bool = True) -> None:
+        self._tool = tool
+        self._checked = checked and policy.check_mode != "off"
+        self._shadow = policy.check_mode == "shadow"
+        self._mode = policy.coercion
+        self._compiled: CompiledSchema | None = None
+        self._lenient: Lenient | None = None
+        self._mend: Mend | None = None
+        if not self._checked:
+            return
+        self._compiled = compile_schema(tool.input_schema, where=f"{tool.name}.input_schema")
+        if self._mode == "careful":
+            self._mend = Careful(self._compiled.schema, self._compiled.is_valid).mend
+        elif self._mode == "lenient":
+            self._lenient = Lenient(tool.input_schema)
+            self._mend = self._lenient.coerce
+
+    def __call__(self, call: Invocation) -> ToolResult | None:
+        """Prepare `call`: sets its arguments, or gives the refusal."""
+        given = call.given
+        if given.__class__ is dict:
+            value: Any = given
+        elif isinstance(given, str):
+            value = {}
+            refusal = self._parsed(call, given)
+            if isinstance(refusal, ToolResult):
+                return refusal
+            (value,) = refusal
+        elif given is None:
+            value = {}
+        else:
+            value = dict(given) if isinstance(given, Mapping) else given
+        if call.given_truncated:
+            return self._refused(call, "arguments_truncated", _CUT_OFF)
+        if self._tool.prepare_arguments is not None:
+            shimmed = self._shimmed(call, value)
+            if isinstance(shimmed, ToolResult):
+                return shimmed
+            (value,) = shimmed
+        if value.__class__ is not dict:
+            return self._refused(call, "arguments_not_object", _not_object(value), issue=True)
+        return self._in_order(call, value)
+
+    def _in_order(self, call: Invocation, value: dict[str, Any]) -> ToolResult | None:
+        fault = out_of_bounds(value)
+        if fault is not None:
+            reason, path, message = fault
+            return self._refused(call, reason, message, path=path, issue=True)
+        if self._mend is not None:
+            value, mended = self._mend(value)
+            call.mended += mended
+            if mended and (fault := out_of_bounds(value)) is not None:
+                reason, path, message = fault
+                return self._refused(call, reason, message, path=path, issue=True)
+        call.arguments = value
+        compiled = self._compiled
+        if compiled is None:
+            return None
+        if not compiled.is_valid(value):
+            refusal = self._faulty(call, value, compiled)
+            if refusal is not None:
+                return refusal
+        return None if self._tool.check is None else self._own_check(call, value)
+
+    def _parsed(self, call: Invocation, text: str) -> ToolResult | tuple[Any]:
+        try:
+            if self._mode == "lenient":
+                return (parse_lenient(text),)
+            value, call.mended = parse_arguments(text, repair=self._mode == "careful")
+        except ArgumentTextFault as fault:
+            return self._refused(call, fault.reason, str(fault), issue=True)
+        return (value,)
+
+    def _shimmed(self, call: Invocation, value: Any) -> ToolResult | tuple[Any]:
+        shim = self._tool.prepare_arguments
+        assert shim is not None  # noqa: S101  # asked before; keeps the happy path flat
+        try:
+            # A copy, so that a shim that works in place cannot change the caller's object.
+            return (shim(_copied(value)),)
+        except Foreign as error:
+            log_frames(f"prepare_arguments of {self._tool.name!r} raised", error)
+            return call.refuse(
+                FailureCode.PERMISSION_DENIED,
+                f"the arguments could not be prepared: {described(error)}",
+                reason="gate_failed",
+                layer=LAYER,
+            )
+
+    def _own_check(self, call: Invocation, value: dict[str, Any]) -> ToolResult | None:
+        check = self._tool.check
+        assert check is not None  # noqa: S101  # asked before; keeps the happy path flat
+        try:
+            call.bound, issues = check(value)
+        except Foreign as error:
+            log_frames(f"the check of {self._tool.name!r} raised", error)
+            issues = (Issue("", described(error), "check"),)
+        return self._said(call, tuple(issues), value) if issues else None
+
+    def _faulty(
+        self, call: Invocation, value: dict[str, Any], compiled: CompiledSchema
+    ) -> ToolResult | None:
+        issues = compiled.faults(value) if self._lenient is None else self._lenient.faults(value)
+        if not issues:  # the two engines differ: what one cannot name the other may accept
+            issues = compiled.faults(value)
+        return self._said(call, issues, value) if issues else None
+
+    def _said(
+        self, call: Invocation, issues: tuple[Issue, ...], value: dict[str, Any]
+    ) -> ToolResult | None:
+        tool = self._tool.name
+        if self._shadow:
+            call.note("argument_check:would_refuse:argument_invalid")
+            return None
+        compiled = self._compiled
+        reason = "argument_invalid" if compiled is None else compiled.reason(issues)
+        shown = "; ".join(f"{dotted(i.path) or 'root'}: {i.message}" for i in issues[:MAX_SAID])
+        more = f"; and {len(issues) - MAX_SAID} more" if len(issues) > MAX_SAID else ""
+        result = call.refuse(
+            FailureCode.INVALID_ARGUMENT,
+            f"the arguments of {tool} do not fit: {shown}{more}",
+            reason=reason,
+            layer=LAYER,
+            issues=issues,
+        )
+        failure = result.failure
+        assert failure is not None  # noqa: S101  # it was just built as a refusal
+        if self._mode == "lenient":
+            text = validation_text(tool, issues, call.given)
+        else:
+            schema = self._tool.input_schema if compiled is None else compiled.schema
+            text = f"{explain(tool, issues, value, schema)}\n{failure.guidance} Nothing was run."
+            text = f"Error: {reason.replace('_', ' ')}: {text}"
+        return msgspec.structs.replace(result, content=(TextContent(text=text),))
+
+    def _refused(
+        self, call: Invocation, reason: str, message: str, *, path: str = "", issue: bool = False
+    ) -> ToolResult:
+        return call.refuse(
+            FailureCode.INVALID_ARGUMENT,
+            f"the arguments of {self._tool.name} cannot be used: {message}",
+            reason=reason,
+            layer=LAYER,
+            issues=(Issue(path, message, "parse"),) if issue else (),
+        )
+
+
+_CUT_OFF = (
+    "the provider cut this call off before it was complete; send it again with complete, shorter"
+    " arguments"
+)
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _copied(item) for key, item in value.items()}
+    return [_copied(item) for item in value] if isinstance(value, list) else value
+
+
+def _not_object(value: Any) -> str:
+    kinds = {list: "a list", tuple: "a list", str: "a text", bool: "a boolean"}
+    kind = kinds.get(type(value), "a number" if isinstance(value, (int, float)) else "no object")
+    return f"expected a JSON object with the arguments by name, got {kind}"

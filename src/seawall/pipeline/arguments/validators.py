@@ -1,0 +1,102 @@
+"""Make validators that reach nothing outside and stop in time."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import jsonschema_rs
+
+from seawall.pipeline.arguments.dialects import Dialect, dialect_named
+from seawall.pipeline.arguments.documents import HOME
+from seawall.pipeline.arguments.lenient_patterns import PatternError, compile_pattern
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+CompileErrors = (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError)
+"""What making a validator may raise; UnicodeEncodeError is a ValueError."""
+
+_PATTERNS = jsonschema_rs.FancyRegexOptions(
+    backtrack_limit=100_000,  # a search that goes back more often ends as no match, after 2 ms
+    size_limit=1_000_000,  # bytes; takes about 5 ms to compile
+)
+
+
+def readable(pattern: str) -> str | None:
+    """Say a pattern in a grammar that the validator reads; None if there is none.
+
+    Most are read as they are; some are only JavaScript without its `u` flag.
+    """
+    if _reads(pattern):
+        return pattern
+    try:
+        said = compile_pattern(pattern).source
+    except PatternError:
+        return None
+    return said if _reads(said) else None
+
+
+def _reads(pattern: str) -> bool:
+    try:
+        jsonschema_rs.Draft202012Validator({"pattern": pattern}, pattern_options=_PATTERNS)
+    except CompileErrors:
+        return False
+    return True
+
+
+class Validators:
+    """Makes validators for the parts of one schema."""
+
+    def __init__(
+        self, root: Any, dialect: Dialect, resources: Mapping[str, Any], *, assert_formats: bool
+    ) -> None:
+        self._root = root
+        self._dialect = dialect
+        self._resources = resources
+        self._assert_formats = assert_formats
+
+    def whole(self) -> jsonschema_rs.Validator:
+        """Give the validator of the schema; raises one of `CompileErrors`."""
+        own = self._root.get("$schema") if isinstance(self._root, dict) else None
+        if own is None or dialect_named(own) is not None:
+            return self._made(self._dialect.validator, self._root, None)
+        registry = self._registry({own: self._resources[own]})
+        return self._made(jsonschema_rs.validator_for, self._root, registry)
+
+    def around(self, schema: Any) -> jsonschema_rs.Validator:
+        """Give the validator of a schema that refers to places of this one by address."""
+        return self._made(self._dialect.validator, schema, self._with_home)
+
+    def alone(self, schema: Any) -> jsonschema_rs.Validator:
+        """Give the validator of a schema without references."""
+        return self._made(self._dialect.validator, schema, None)
+
+    def _made(
+        self,
+        make: Callable[..., jsonschema_rs.Validator],
+        schema: Any,
+        registry: jsonschema_rs.Registry | None,
+    ) -> jsonschema_rs.Validator:
+        return make(
+            schema,
+            registry=registry,
+            validate_formats=self._assert_formats,
+            pattern_options=_PATTERNS,
+            retriever=self._retrieve,
+        )
+
+    @cached_property
+    def _with_home(self) -> jsonschema_rs.Registry:
+        return self._registry({HOME: self._root})
+
+    def _registry(self, documents: Mapping[str, Any]) -> jsonschema_rs.Registry:
+        return jsonschema_rs.Registry(
+            documents.items(), draft=self._dialect.number, retriever=self._retrieve
+        )
+
+    def _retrieve(self, address: str) -> Any:
+        """Stand in for the network and the file system: known documents, nothing else."""
+        if address in self._resources:
+            return self._resources[address]
+        raise ValueError(f"{address} is not at hand, and nothing is fetched")

@@ -1,0 +1,114 @@
+"""What an executor is handed: no keys, no service locator, no globals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from seawall.contract.result import ToolResult
+    from seawall.pipeline.invocation import Invocation
+    from seawall.pipeline.session import Services
+
+MAX_DEPTH = 8
+"""How deep tools may call tools."""
+
+
+class Cancelled:
+    """Whether the attempt was given up, for code that looks instead of being cancelled."""
+
+    __slots__ = ("_set", "reason")
+
+    def __init__(self) -> None:
+        self._set = False
+        self.reason: str | None = None
+        """Why, as a slug: `attempt_timeout`, `cancelled`, …; None while it was not."""
+
+    def set(self, reason: str) -> None:
+        """Give the attempt up; the first reason stays."""
+        if not self._set:
+            self._set = True
+            self.reason = reason
+
+    def __bool__(self) -> bool:
+        return self._set
+
+
+class ToolContext:
+    """One attempt, as its executor sees it. Safe to read from the tool's thread.
+
+    Progress counts only while this attempt runs; later reports are ignored.
+    """
+
+    __slots__ = ("_call", "_cancelled", "attempt")
+
+    def __init__(self, call: Invocation) -> None:
+        self._call = call
+        self._cancelled: Cancelled | None = None
+        self.attempt = call.attempt
+        """From 1."""
+
+    @property
+    def call_id(self) -> str:
+        """Joins all attempts of the call, in spans and results."""
+        return self._call.call_id
+
+    @property
+    def batch_id(self) -> str | None:
+        """Of the batch or turn this call belongs to."""
+        return self._call.batch_id
+
+    @property
+    def session_id(self) -> str:
+        """Of the caller's session; empty if none was given."""
+        return self._call.session.id
+
+    @property
+    def state(self) -> Mapping[str, Any]:
+        """What the session was given, deeply read-only."""
+        return self._call.session.state
+
+    @property
+    def services(self) -> Services:
+        """Services offered to tools: `services.get(name)` gives None for any other."""
+        return self._call.session.services
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same for all attempts of this call and different for any other; never the model's."""
+        call = self._call
+        if call.idempotency_key is None:
+            call.idempotency_key = call.pipeline.new_key()
+        return call.idempotency_key
+
+    @property
+    def cancelled(self) -> Cancelled:
+        """True once this attempt was given up; a sync tool should look at it in its loop."""
+        if self._cancelled is None:
+            self._cancelled = Cancelled()
+            call = self._call
+            if not (call.live and call.attempt == self.attempt):
+                self._cancelled.set(call.cancel_reason or "cancelled")
+        return self._cancelled
+
+    def give_up(self, reason: str) -> None:
+        """Tell the executor to stop; called by the pipeline."""
+        self.cancelled.set(reason)
+
+    def progress(
+        self, report: str | ToolResult, done: float | None = None, total: float | None = None
+    ) -> None:
+        """Report progress: a line of text, or a partial result (output shown ends retrying)."""
+        call = self._call
+        if not (call.live and call.attempt == self.attempt):
+            return
+        if not isinstance(report, str):
+            call.shown = True
+        call.pipeline.progressed(call, report, done, total)
+
+    async def call_tool(self, name: str, arguments: Mapping[str, Any] | None = None) -> ToolResult:
+        """Call another tool through the same layers, at most `MAX_DEPTH` deep."""
+        call = self._call
+        result: ToolResult = await call.pipeline.call_nested(call, name, arguments)
+        return result

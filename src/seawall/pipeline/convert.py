@@ -1,0 +1,225 @@
+"""Whatever an executor gives becomes a bounded, valid result; whatever it raises, a failure."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import json
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from seawall.contract.content import (
+    AudioContent,
+    Content,
+    EmbeddedResource,
+    ImageContent,
+    ResourceLink,
+    TextContent,
+)
+from seawall.contract.failure import Failure, FailureCode, ToolFailed
+from seawall.contract.result import ToolResult
+from seawall.pipeline.foreign import described, leaves, type_names
+
+if TYPE_CHECKING:
+    from seawall.pipeline.invocation import Invocation
+
+MAX_ITEMS = 10_000
+"""Items taken from a generator that a tool returned; then it is closed."""
+
+_SLUG = re.compile(r"[a-z][a-z0-9_]{0,63}")
+
+_BLOCKS = (TextContent, ImageContent, AudioContent, EmbeddedResource, ResourceLink)
+
+_FILE_ERRORS = (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError)
+"""Answers about what was asked for, not about the health of the tool."""
+
+_encode = msgspec.json.Encoder(enc_hook=lambda value: _encodable(value)).encode
+_decode = msgspec.json.Decoder().decode
+
+
+def result_of(value: Any, call: Invocation) -> ToolResult:
+    """Make the result of what an executor returned."""
+    if isinstance(value, ToolResult):
+        return _own_result(value, call)
+    content, structured = parts_of(value)
+    return ToolResult(
+        call_id=call.call_id,
+        tool=call.tool.name,
+        content=content,
+        structured_content=structured,
+        duration_ms=None if call.executed_s is None else call.executed_s * 1000,
+        attempts=call.attempt,
+    )
+
+
+def _own_result(value: ToolResult, call: Invocation) -> ToolResult:
+    failure = value.failure
+    if failure is not None:
+        failure = failure_of(ToolFailed(failure))
+    elif value.is_error:
+        failure = Failure(
+            code=FailureCode.EXECUTION_FAILED,
+            layer="executor",
+            message=_shortened(value.text) or "the tool reported an error without a text",
+        )
+    return msgspec.structs.replace(
+        value,
+        call_id=call.call_id,
+        tool=call.tool.name,
+        failure=failure,
+        is_error=failure is not None,
+        duration_ms=None if call.executed_s is None else call.executed_s * 1000,
+        attempts=call.attempt,
+    )
+
+
+def _shortened(text: str) -> str:
+    line = text.strip().split("\n", 1)[0]
+    return line if len(line) <= 500 else line[:499] + "…"
+
+
+def parts_of(value: Any) -> tuple[tuple[Content, ...], Any]:
+    """Content blocks and structured content of any value."""
+    if isinstance(value, str):
+        return (TextContent(text=_valid(value)),), None
+    if value is None:
+        return (), None
+    if isinstance(value, _BLOCKS):
+        return (value,), None
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return (_of_bytes(bytes(value)),), None
+    if isinstance(value, Iterator):
+        value = _taken(value)
+    if isinstance(value, (list, tuple)) and value and all(isinstance(v, _BLOCKS) for v in value):
+        return tuple(value), None
+    return _of_data(value)
+
+
+def _of_data(value: Any) -> tuple[tuple[Content, ...], Any]:
+    try:
+        raw = _encode(value)
+        return (TextContent(text=raw.decode()),), _decode(raw)
+    except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError):
+        return _of_odd_data(value)
+
+
+def _of_odd_data(value: Any) -> tuple[tuple[Content, ...], Any]:
+    """Data that the encoder refuses: very large integers, odd keys, cycles, surrogates."""
+    try:
+        plain = _plain(value, 64)
+        text = json.dumps(plain, allow_nan=False)
+        return (TextContent(text=text),), plain
+    except (TypeError, ValueError, RecursionError):
+        return (TextContent(text=f"<{type(value).__name__}>"),), None
+
+
+def _plain(value: Any, depth: int) -> Any:
+    if depth == 0:
+        return "<deeper than 64 levels>"
+    if isinstance(value, dict):
+        return {
+            key if isinstance(key, str) else _valid(str(key)): _plain(item, depth - 1)
+            for key, item in value.items()
+        }
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_plain(item, depth - 1) for item in value]
+    if isinstance(value, str):
+        return _valid(value)
+    if isinstance(value, float):
+        return value if value - value == 0 else None
+    if value is None or isinstance(value, (bool, int)):
+        return value
+    try:
+        return _plain(_encodable(value), depth - 1)
+    except TypeError:
+        return f"<{type(value).__name__}>"
+
+
+def _encodable(value: Any) -> Any:
+    """Data of an object that says how: pydantic models and their like; else its type's name."""
+    dump = getattr(value, "model_dump", None)
+    if callable(dump) and not isinstance(value, type):
+        return dump(mode="json")
+    if isinstance(value, (range, Iterator)):
+        return _taken(iter(value))
+    return f"<{type(value).__name__}>"
+
+
+def _taken(items: Iterator[Any]) -> list[Any]:
+    taken = list(itertools.islice(items, MAX_ITEMS))
+    close = getattr(items, "close", None)
+    if callable(close):
+        close()
+    return taken
+
+
+def _valid(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+    return text
+
+
+def _of_bytes(data: bytes) -> Content:
+    try:
+        return TextContent(text=data.decode())
+    except UnicodeDecodeError:
+        blob = base64.b64encode(data).decode()
+        resource = {"uri": "data:,", "mimeType": "application/octet-stream", "blob": blob}
+        return EmbeddedResource(resource=resource)
+
+
+def failure_of(error: BaseException, *, retry_after_s: float | None = None) -> Failure:
+    """The failure of what an executor raised: by type, with a masked and bounded line."""
+    if isinstance(error, ToolFailed):
+        own = error.failure
+        # A reason ends in spans and labels: free text there could be the secret itself.
+        reason = own.reason if _SLUG.fullmatch(own.reason) else ""
+        if own.layer == "executor" and reason:
+            return own
+        return msgspec.structs.replace(own, layer="executor", reason=reason)
+    leaf = leaves(error)[0]
+    code, reason, retryable = _kind(leaf)
+    return Failure(
+        code=code,
+        reason=reason,
+        message=described(error),
+        layer="executor",
+        retryable=retryable,
+        retry_after_s=retry_after_s,
+        # What raised may have done something before; only what cannot be done has not.
+        may_have_run=False if code is FailureCode.UNSUPPORTED else None,
+        cause=type_names(error),
+    )
+
+
+def _kind(error: BaseException) -> tuple[FailureCode, str, bool]:
+    if isinstance(error, PermissionError):
+        return FailureCode.PERMISSION_DENIED, "permission_denied", False
+    if isinstance(error, NotImplementedError):
+        return FailureCode.UNSUPPORTED, "unsupported", False
+    if isinstance(error, TimeoutError):
+        return FailureCode.EXECUTION_FAILED, "tool_timeout", True
+    if isinstance(error, (*_FILE_ERRORS, SystemExit)):
+        return FailureCode.EXECUTION_FAILED, "tool_failed", False
+    return FailureCode.EXECUTION_FAILED, "tool_failed", True
+
+
+def is_infrastructure(failure: Failure, error: BaseException | None) -> bool:
+    """Whether a failure speaks of the tool's health: a timeout, I/O that broke, a crash.
+
+    By code and type, never by text. What a tool answers, even that it cannot, is its answer.
+    """
+    if failure.code is FailureCode.TIMEOUT:
+        return True
+    if failure.code is not FailureCode.EXECUTION_FAILED:
+        return False
+    if failure.reason in ("transport", "tool_timeout"):
+        return True
+    if error is None or isinstance(error, ToolFailed):
+        return False
+    return not isinstance(leaves(error)[0], _FILE_ERRORS)

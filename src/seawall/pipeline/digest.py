@@ -1,0 +1,77 @@
+"""A fingerprint of arguments that says nothing about them without the key."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from hashlib import blake2b
+from typing import Any
+
+import jsonschema_rs
+
+from seawall.contract.span import Digest
+
+MAC_BYTES = 16
+
+_canonical = jsonschema_rs.canonical.json.to_string
+
+
+class Digester:
+    """Keyed fingerprints. Without a key from outside they compare within this process only."""
+
+    __slots__ = ("_keyed",)
+
+    def __init__(self, key: bytes | None = None) -> None:
+        key = secrets.token_bytes(32) if key is None else key
+        if len(key) > 64:
+            key = blake2b(key).digest()
+        self._keyed = blake2b(key=key, digest_size=MAC_BYTES)
+
+    def of(self, tool: str, arguments: Any) -> Digest:
+        """Digest of one tool's arguments; numbers by value, keys in any order."""
+        text = canonical_text(arguments)
+        mac = self._keyed.copy()
+        mac.update(f"{tool}\0{text}".encode("utf-8", "surrogatepass"))
+        return Digest(len(text), len(text) - _blanks(text), mac.hexdigest())
+
+    def text(self, value: str) -> str:
+        """Fingerprint of one text, such as a limiter's key."""
+        mac = self._keyed.copy()
+        mac.update(value.encode("utf-8", "surrogatepass"))
+        return mac.hexdigest()
+
+
+def _blanks(text: str) -> int:
+    # Canonical text has blanks only inside strings, so mostly there are none to count.
+    return sum(map(text.count, " \t\n\r")) if " " in text or "\\" in text else 0
+
+
+def canonical_text(value: Any) -> str:
+    """JSON with sorted keys and no blanks; values that are not JSON stand as their type's name."""
+    try:
+        return _canonical(value)
+    except (ValueError, TypeError, OverflowError, RecursionError):
+        return _foreign_text(value)
+
+
+def _foreign_text(value: Any) -> str:
+    try:
+        return json.dumps(_plain(value, 64), sort_keys=True, separators=(",", ":"))
+    except (ValueError, TypeError, RecursionError):
+        return f'"<{type(value).__name__}>"'
+
+
+def _plain(value: Any, depth: int) -> Any:
+    """JSON of any value, the same in every run: sets sorted, objects by type, no addresses."""
+    if depth == 0:
+        return "<deep>"
+    if isinstance(value, dict):
+        return {str(key): _plain(item, depth - 1) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item, depth - 1) for item in value]
+    if isinstance(value, (set, frozenset)):
+        texts = (json.dumps(_plain(item, depth - 1), sort_keys=True) for item in value)
+        return sorted(texts)
+    if value is None or isinstance(value, (str, int, float, bool)):
+        return value
+    return f"<{type(value).__name__}>"

@@ -1,0 +1,222 @@
+"""Run a coroutine inside the caller's task, under a limit, and be able to let go of it.
+
+A scope in the caller's task cannot leave a tool that ignores its cancellation, and a task per
+attempt costs more than all layers together. So the coroutine is driven by hand: while it is well
+this is one generator around it; once cancelled it gets a bounded grace, in the same task, so that
+its own scopes still end where they began; after that it goes on in a task of its own, counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Generator
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from seawall.pipeline.clock import Clock
+    from seawall.pipeline.invocation import Invocation
+
+T = TypeVar("T")
+
+Future = asyncio.Future
+
+_Steps = Generator[Any, None, T]
+
+
+class LetGo(Exception):  # noqa: N818  # not an error: the coroutine is still running elsewhere
+    """The coroutine did not end within its grace and runs on alone."""
+
+
+class Drive(Generic[T]):
+    """Awaitable around one coroutine. `expire` cancels it; `expired` says that this happened.
+
+    Awaiting it gives the coroutine's value or raises what it raised; `CancelledError` once it
+    ended after `expire` or after a cancel from outside, whatever it made of that cancel; `LetGo`
+    if it did not end within `grace_s` of `expire`.
+    """
+
+    __slots__ = (
+        "_call",
+        "_cancelling",
+        "_clock",
+        "_coro",
+        "_grace_s",
+        "_orphans",
+        "_task",
+        "expired",
+    )
+
+    def __init__(
+        self,
+        coro: Coroutine[Any, None, T],
+        call: Invocation,
+        clock: Clock,
+        grace_s: float,
+        orphans: set[asyncio.Task[None]],
+    ) -> None:
+        task = asyncio.current_task()
+        if task is None:
+            coro.close()
+            raise RuntimeError("a tool call needs a running asyncio task")
+        self._coro = coro
+        self._call = call
+        self._clock = clock
+        self._grace_s = grace_s
+        self._orphans = orphans
+        self._task = task
+        self._cancelling = task.cancelling()
+        self.expired = False
+
+    def expire(self) -> None:
+        """Cancel the coroutine, as its limit is over."""
+        self.expired = True
+        self._call.cancel_reason = "attempt_timeout"
+        self._task.cancel()
+
+    def settle(self) -> bool:
+        """Take our cancel back; whether ours was the only one. Call once, if `expired`."""
+        return self._task.uncancel() <= self._cancelling
+
+    def __await__(self) -> _Steps[T]:
+        coro = self._coro
+        send = coro.send
+        try:
+            waiting = send(None)
+            while True:
+                try:
+                    if waiting is None or waiting.__class__ is Future:
+                        yield waiting
+                    else:
+                        # A task or a group of them may be deaf to the cancel that our task would
+                        # hand on to it; so our task waits for it through a future of its own.
+                        yield from _either(waiting).__await__()
+                except GeneratorExit:
+                    coro.close()
+                    raise
+                except BaseException as error:  # noqa: BLE001  # forwarded, never kept
+                    if self._is_cancel(error):
+                        break
+                    waiting = coro.throw(error)
+                else:
+                    waiting = send(None)
+        except StopIteration as stop:
+            value: T = stop.value
+            return value
+        yield from self._wind_down(waiting)
+        # Whoever cancelled is obeyed, even if the coroutine swallowed it and gave a value.
+        raise asyncio.CancelledError
+
+    def _is_cancel(self, error: BaseException) -> bool:
+        """Whether the task itself is being cancelled, not only a future it waited for."""
+        return isinstance(error, asyncio.CancelledError) and (
+            self.expired or self._task.cancelling() > self._cancelling
+        )
+
+    def _wind_down(self, waiting: asyncio.Future[Any] | None) -> _Steps[None]:
+        """Cancel the coroutine and wait for its end, `grace_s` at most."""
+        over, timer = self._clock.alarm(self._grace_s)
+        step: Callable[[], Any] = self._throw
+        try:
+            if waiting is not None and not waiting.done() and waiting.cancel():
+                step = yield from self._wait(waiting, over)
+            while True:
+                try:
+                    waiting = step()
+                except (StopIteration, asyncio.CancelledError):
+                    return
+                step = yield from self._wait(waiting, over)
+        finally:
+            timer.cancel()
+            over.cancel()
+
+    def _wait(
+        self, waiting: asyncio.Future[Any] | None, over: asyncio.Future[None]
+    ) -> _Steps[Callable[[], Any]]:
+        """Wait for what the coroutine waits for, or for the end of its grace."""
+        while True:
+            cancelled = False
+            try:
+                if waiting is None:
+                    yield None
+                else:
+                    yield from _either(waiting, over).__await__()
+            except asyncio.CancelledError:
+                cancelled = True
+            if waiting is None or waiting.done():
+                if over.done():
+                    self._let_go(waiting)
+                return self._throw if cancelled else self._send
+            if over.done():
+                self._let_go(waiting)
+            if cancelled:
+                # A second cancel from outside goes on to what is being waited for.
+                waiting.cancel()
+
+    def _throw(self) -> Any:
+        return self._coro.throw(asyncio.CancelledError())
+
+    def _send(self) -> Any:
+        return self._coro.send(None)
+
+    def _let_go(self, waiting: asyncio.Future[Any] | None) -> None:
+        orphan = asyncio.get_running_loop().create_task(_finish(self._coro, waiting))
+        self._orphans.add(orphan)
+        orphan.add_done_callback(self._orphans.discard)
+        if self.expired:
+            raise LetGo
+        raise asyncio.CancelledError
+
+
+async def _either(*futures: asyncio.Future[Any]) -> None:
+    """Return when one of them is done, without cancelling any if this wait is cancelled."""
+    # It was yielded for a task to wait for, and taken back.
+    futures[0]._asyncio_future_blocking = False  # noqa: SLF001  # as a task does
+    gate = asyncio.get_running_loop().create_future()
+
+    def open_gate(_: asyncio.Future[Any]) -> None:
+        if not gate.done():
+            gate.set_result(None)
+
+    for future in futures:
+        future.add_done_callback(open_gate)
+    try:
+        await gate
+    finally:
+        for future in futures:
+            future.remove_done_callback(open_gate)
+
+
+async def _finish(coro: Coroutine[Any, None, Any], waiting: asyncio.Future[Any] | None) -> None:
+    """Drive to its end, from where it stands, a coroutine nobody waits for any more."""
+    try:
+        await _Rest(coro, waiting)
+    except Exception:  # noqa: BLE001, S110  # its call was answered long ago; there is nobody to tell
+        pass
+
+
+class _Rest:
+    """What is left of a coroutine that was taken from its task."""
+
+    def __init__(self, coro: Coroutine[Any, None, Any], waiting: asyncio.Future[Any] | None) -> None:
+        self._coro = coro
+        self._waiting = waiting
+
+    def __await__(self) -> _Steps[None]:
+        waiting = self._waiting
+        while True:
+            error: BaseException | None = None
+            try:
+                if waiting is None:
+                    yield None
+                elif not waiting.done():
+                    waiting._asyncio_future_blocking = True  # noqa: SLF001  # as its own await does
+                    yield waiting
+            except GeneratorExit:
+                self._coro.close()
+                raise
+            except BaseException as thrown:  # noqa: BLE001  # forwarded, never kept
+                error = thrown
+            try:
+                waiting = self._coro.send(None) if error is None else self._coro.throw(error)
+            except StopIteration:
+                return

@@ -1,0 +1,177 @@
+"""One call on its way: the only thing inside the pipeline that changes."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from seawall.contract.result import ToolResult
+
+if TYPE_CHECKING:
+    from seawall.contract.decision import Prepared
+    from seawall.contract.failure import FailureCode
+    from seawall.contract.policy import RunPolicy
+    from seawall.contract.span import Digest
+    from seawall.contract.tool import Tool
+    from seawall.pipeline.session import Session
+
+Handler = Callable[["Invocation"], Awaitable[ToolResult]]
+"""What a layer proceeds to: the next layer, or at the end the executor."""
+
+Progress = Callable[[Any, float | None, float | None], Any]
+"""Listener of one call's progress: text or partial result, done, total."""
+
+
+class Invocation:
+    """One call. Layers read it; what each may write is said at the field."""
+
+    __slots__ = (
+        "_arguments",
+        "arrived",
+        "attempt",
+        "attempt_open",
+        "attempt_started",
+        "attempt_wall",
+        "batch_id",
+        "bound",
+        "call_id",
+        "cancel_reason",
+        "close_attempt",
+        "deadline",
+        "depth",
+        "digest",
+        "error",
+        "executed_s",
+        "given",
+        "given_truncated",
+        "idempotency_key",
+        "key",
+        "live",
+        "mended",
+        "on_progress",
+        "pipeline",
+        "policy",
+        "prepare",
+        "refusal",
+        "session",
+        "shown",
+        "started",
+        "timeout_s",
+        "tool",
+        "unprepared",
+        "verdicts",
+    )
+
+    def __init__(
+        self,
+        tool: Tool,
+        policy: RunPolicy,
+        prepare: Callable[[Invocation], ToolResult | None],
+        arguments: Any,
+        call_id: str,
+        session: Session,
+        arrived: float,
+    ) -> None:
+        self.tool = tool
+        self.policy = policy
+        self.prepare = prepare
+        self.given = arguments
+        """Arguments as they came; never changed."""
+        self.given_truncated = False
+        self.call_id = call_id
+        self.session = session
+        self.arrived = arrived
+        """Monotonic seconds."""
+        self.deadline: float | None = None
+        """Monotonic seconds after which nothing of this call is begun."""
+        self.timeout_s: float | None = None
+        """The caller's own limit for each attempt, instead of the policy's."""
+        self._arguments: dict[str, Any] | None = None
+        self.bound: Any = None
+        """What the executor gets instead of the JSON arguments, from the tool's own check."""
+        self.unprepared = True
+        self.refusal: ToolResult | None = None
+        """Why the arguments cannot be used, once they were prepared."""
+        self.mended: tuple[str, ...] = ()
+        self.digest: Digest | None = None
+        self.attempt = 0
+        """Attempts begun. Written by the executor alone."""
+        self.attempt_open = False
+        self.attempt_started = 0.0
+        self.attempt_wall = 0.0
+        self.executed_s: float | None = None
+        """Time inside the executor over all attempts; None if it never began."""
+        self.started = False
+        """Whether any attempt's executor has begun, so that an effect is possible."""
+        self.live = False
+        """Whether the executor runs right now: progress counts only then."""
+        self.shown = False
+        """Whether output was shown already: such a call is never tried again."""
+        self.error: BaseException | None = None
+        """What the last attempt raised, for classifying by type; dropped when the call ends."""
+        self.cancel_reason: str | None = None
+        self.idempotency_key: str | None = None
+        self.on_progress: Progress | None = None
+        self.verdicts: tuple[str, ...] = ()
+        self.key = ""
+        self.close_attempt: Callable[[Invocation, ToolResult], None] = _not_recorded
+        """Record the attempt that just ended; for a layer that is about to begin another."""
+        self.batch_id: str | None = None
+        self.depth = 0
+        self.pipeline: Any = None
+        """The front door, for calls made by tools."""
+
+    def prepared(self) -> ToolResult | None:
+        """Parse, coerce and check the arguments, once per call; the refusal if they are no good."""
+        if self.unprepared:
+            self.refusal = self.prepare(self)
+            self.unprepared = False
+        return self.refusal
+
+    def known_arguments(self) -> Any:
+        """The prepared arguments, or what was given while there are none."""
+        return self.given if self._arguments is None else self._arguments
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments to run with. Asking before `prepared()` gave None is a defect."""
+        if self._arguments is None:
+            self.prepared()
+        found = self._arguments
+        if found is None or self.refusal is not None:
+            raise RuntimeError("the arguments of this call were refused; there are none")
+        return found
+
+    @arguments.setter
+    def arguments(self, value: dict[str, Any]) -> None:
+        self._arguments = value
+
+    def as_prepared(self) -> Prepared:
+        """What policies, hooks and people are shown. Call after `prepared()` gave None."""
+        from seawall.contract.decision import Prepared  # noqa: PLC0415  # only on the asking path
+
+        return Prepared(
+            tool=self.tool,
+            arguments=self.arguments,
+            call_id=self.call_id,
+            session_id=self.session.id,
+            caller=self.session.caller,
+            digest=self.digest,
+            mended=self.mended,
+        )
+
+    def note(self, verdict: str) -> None:
+        """Keep what a layer decided, as `layer:verdict`, for the span."""
+        self.verdicts = (*self.verdicts, verdict)
+
+    def refuse(self, code: FailureCode, message: str, **fields: Any) -> ToolResult:
+        """Build the result of a refusal; `may_have_run` is false while nothing was begun."""
+        if "may_have_run" not in fields and not self.started:
+            fields["may_have_run"] = False
+        return ToolResult.failed(
+            code, message, call_id=self.call_id, tool=self.tool.name, **fields
+        )
+
+
+def _not_recorded(call: Invocation, result: ToolResult) -> None:  # noqa: ARG001  # nobody records
+    call.attempt_open = False

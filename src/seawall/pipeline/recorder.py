@@ -1,0 +1,67 @@
+"""What listens to calls: spans, usage, metrics, audit. One that fails harms no call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from seawall.contract.span import Outcome, Span
+
+if TYPE_CHECKING:
+    from seawall.contract.result import ToolResult
+
+
+class Finished(msgspec.Struct, frozen=True):
+    """A call that ended, one way or another; each call ends exactly once."""
+
+    call_id: str
+    tool: str
+    outcome: Outcome
+    reason: str
+    """A slug; empty for success."""
+    layer: str
+    """Who refused or failed it; empty for success."""
+    elapsed_s: float
+    """From arrival to the answer: gates, waits and attempts together."""
+    executed_s: float | None
+    """Inside the executor over all attempts; None if it never began."""
+    attempts: int
+    session_id: str
+    caller: str
+    result: ToolResult | None
+    """None if the caller cancelled it."""
+
+
+OnAttempt = Callable[[Span], None]
+OnCall = Callable[[Finished], None]
+OnEvent = Callable[[str, str], None]
+
+
+class ToolRecorder:
+    """The functions that count for one tool; None where a recorder has no use for the news."""
+
+    __slots__ = ("on_attempt", "on_call", "on_event")
+
+    def __init__(
+        self,
+        on_attempt: OnAttempt | None = None,
+        on_call: OnCall | None = None,
+        on_event: OnEvent | None = None,
+    ) -> None:
+        self.on_attempt = on_attempt
+        self.on_call = on_call
+        self.on_event = on_event
+
+
+class Recorder(Protocol):
+    """Hands out, once per tool, the functions that count for it."""
+
+    def for_tool(self, tool: str) -> ToolRecorder:
+        """Give the functions for a registered tool."""
+        ...
+
+    def unknown(self) -> None:
+        """Count a call of a name that is not registered; the name itself is never kept."""
+        ...

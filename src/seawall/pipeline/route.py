@@ -1,0 +1,219 @@
+"""Everything about one tool that a call needs, made once: its chain and who counts it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from seawall.contract.failure import Failure
+from seawall.contract.result import ToolResult
+from seawall.contract.span import Outcome, Span
+from seawall.pipeline.foreign import tell, told
+from seawall.pipeline.invocation import Invocation
+from seawall.pipeline.recorder import Finished, OnAttempt, OnCall, OnEvent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from seawall.contract.policy import RunPolicy
+    from seawall.contract.span import Digest
+    from seawall.contract.tool import Tool
+    from seawall.pipeline.clock import Clock
+    from seawall.pipeline.digest import Digester
+    from seawall.pipeline.invocation import Handler
+    from seawall.pipeline.recorder import Recorder
+
+
+class Counting:
+    """The functions that count for one tool, gathered from all recorders."""
+
+    __slots__ = ("on_attempt", "on_call", "on_event")
+
+    def __init__(self, recorders: Iterable[Recorder], tool: str) -> None:
+        found = [recorder.for_tool(tool) for recorder in recorders]
+        self.on_attempt: tuple[OnAttempt, ...] = tuple(
+            f.on_attempt for f in found if f.on_attempt is not None
+        )
+        self.on_call: tuple[OnCall, ...] = tuple(f.on_call for f in found if f.on_call is not None)
+        self.on_event: tuple[OnEvent, ...] = tuple(
+            f.on_event for f in found if f.on_event is not None
+        )
+
+    def event(self, layer: str, event: str) -> None:
+        """Count what a layer did."""
+        told(self.on_event, layer, event)
+
+
+class Route:
+    """One tool's chain, with the books of its calls."""
+
+    __slots__ = (
+        "_clock",
+        "_counting",
+        "_digester",
+        "_limit",
+        "_make_bounded",
+        "_now",
+        "_origin",
+        "bounded",
+        "handle",
+        "in_flight",
+        "policy",
+        "prepare",
+        "tool",
+    )
+
+    def __init__(
+        self,
+        tool: Tool,
+        policy: RunPolicy,
+        prepare: Callable[[Invocation], ToolResult | None],
+        handle: Handler,
+        make_bounded: Callable[[], Handler],
+        counting: Counting,
+        clock: Clock,
+        digester: Digester,
+        origin: float,
+        limit: Callable[[ToolResult], ToolResult] | None,
+    ) -> None:
+        self.tool = tool
+        self.policy = policy
+        self.prepare = prepare
+        self.handle = handle
+        self.bounded: Handler | None = None
+        self._make_bounded = make_bounded
+        self._counting = counting
+        self._clock = clock
+        self._now = clock.now
+        self._digester = digester
+        self._origin = origin
+        self._limit = limit
+        self.in_flight = 0
+
+    def with_limits(self) -> Handler:
+        """Give the chain for calls that bring a time limit the policy does not have."""
+        if self.bounded is None:
+            self.bounded = self._make_bounded()
+        return self.bounded
+
+    def finish(self, call: Invocation, result: ToolResult) -> ToolResult:
+        """Close the books of a call that came to a result, and give the result in its final form."""
+        now = self._now()
+        failure = result.failure
+        if call.attempt_open:
+            self._attempt(call, failure, now)
+        elif failure is not None and call.attempt == 0:
+            self._denied(call, failure, now)
+        if result.call_id is not call.call_id or result.attempts != call.attempt:
+            result = _completed(result, call)
+        if self._limit is not None:
+            result = self._limit(result)
+        if failure is None:
+            outcome, reason, layer = Outcome.SUCCESS, "", ""
+        else:
+            outcome = Outcome.FAILED if call.attempt else Outcome.DENIED
+            reason, layer = failure.reason, failure.layer
+        self._finished(call, outcome, reason, layer, now, result)
+        return result
+
+    def cancelled(self, call: Invocation) -> None:
+        """Close the books of a call that its caller cancelled."""
+        now = self._now()
+        if call.attempt_open:
+            self._close(call, Outcome.FAILED, "cancelled", now)
+        elif call.attempt == 0:
+            self._span(call, 0, call.arrived, Outcome.DENIED, "cancelled", now)
+        outcome = Outcome.FAILED if call.attempt else Outcome.DENIED
+        self._finished(call, outcome, "cancelled", "", now, None)
+
+    def close_attempt(self, call: Invocation, result: ToolResult) -> None:
+        """Record an attempt that another one follows."""
+        if call.attempt_open:
+            self._attempt(call, result.failure, self._now())
+
+    def _attempt(self, call: Invocation, failure: Failure | None, now: float) -> None:
+        if failure is None:
+            self._close(call, Outcome.SUCCESS, "", now)
+        else:
+            self._close(call, Outcome.FAILED, failure.reason, now)
+
+    def _close(self, call: Invocation, outcome: Outcome, reason: str, now: float) -> None:
+        call.attempt_open = False
+        self._span(call, call.attempt, call.attempt_started, outcome, reason, now)
+
+    def _denied(self, call: Invocation, failure: Failure, now: float) -> None:
+        call.attempt_wall = self._clock.wall()
+        self._span(call, 0, call.arrived, Outcome.DENIED, failure.reason, now)
+
+    def _span(
+        self,
+        call: Invocation,
+        attempt: int,
+        begun: float,
+        outcome: Outcome,
+        reason: str,
+        now: float,
+    ) -> None:
+        listeners = self._counting.on_attempt
+        if not listeners:
+            return
+        span = Span(
+            call.call_id,
+            self.tool.name,
+            attempt,
+            call.attempt_wall or self._clock.wall(),
+            (now - begun) * 1000,
+            outcome,
+            reason,
+            call.digest or self.digest(call),
+            call.mended,
+            call.arrived - self._origin,
+            (begun - call.arrived) * 1000,
+            call.key,
+            call.verdicts,
+        )
+        tell(listeners, span)
+
+    def digest(self, call: Invocation) -> Digest:
+        """Digest of the arguments that ran, or of what came if they were refused."""
+        found = call.digest
+        if found is None:
+            arguments = call.given if call.refusal is not None else call.known_arguments()
+            found = call.digest = self._digester.of(self.tool.name, arguments)
+        return found
+
+    def _finished(
+        self,
+        call: Invocation,
+        outcome: Outcome,
+        reason: str,
+        layer: str,
+        now: float,
+        result: ToolResult | None,
+    ) -> None:
+        call.error = None
+        finished = Finished(
+            call.call_id,
+            self.tool.name,
+            outcome,
+            reason,
+            layer,
+            now - call.arrived,
+            call.executed_s,
+            call.attempt,
+            call.session.id,
+            call.session.caller,
+            result,
+        )
+        tell(self._counting.on_call, finished)
+
+
+def _completed(result: ToolResult, call: Invocation) -> ToolResult:
+    return msgspec.structs.replace(
+        result,
+        call_id=call.call_id,
+        tool=call.tool.name,
+        attempts=call.attempt,
+        duration_ms=None if call.executed_s is None else call.executed_s * 1000,
+    )

@@ -1,0 +1,101 @@
+"""Who is calling, and what was allowed to them."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from seawall.contract.decision import Action, Decision
+from seawall.contract.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Permissions:
+    """A person's standing answers for one session, by tool name."""
+
+    __slots__ = ("_answers",)
+
+    def __init__(self) -> None:
+        self._answers: dict[str, Decision] = {}
+
+    def allow(self, tool: str, reason: str = "allowed for this session") -> None:
+        """Let the tool run without being asked about."""
+        self._answers[tool] = Decision(Action.ALLOW, reason)
+
+    def deny(self, tool: str, reason: str = "denied for this session") -> None:
+        """Refuse the tool without asking."""
+        self._answers[tool] = Decision(Action.DENY, reason)
+
+    def reset(self, tool: str | None = None) -> None:
+        """Forget one answer, or all."""
+        if tool is None:
+            self._answers.clear()
+        else:
+            self._answers.pop(tool, None)
+
+    def decision(self, tool: str) -> Decision | None:
+        """The standing answer, or None while nobody has decided."""
+        return self._answers.get(tool)
+
+    def snapshot(self) -> Mapping[str, Decision]:
+        """All standing answers, as they are now."""
+        return MappingProxyType(dict(self._answers))
+
+
+class Services:
+    """Things that tools may ask for by name. What is not listed does not exist for them."""
+
+    __slots__ = ("_services",)
+
+    def __init__(self, services: Mapping[str, Any] | None = None) -> None:
+        self._services: dict[str, Any] = {}
+        for name, service in (services or {}).items():
+            self.register(name, service)
+
+    def register(self, name: str, service: Any) -> None:
+        """Offer a service; raises `ConfigurationError` if the name is taken."""
+        if name in self._services:
+            raise ConfigurationError(f"service {name!r} is registered twice")
+        self._services[name] = service
+
+    def get(self, name: str) -> Any:
+        """Give the service, or None if it is absent."""
+        return self._services.get(name)
+
+
+def frozen_deeply(value: Any) -> Any:
+    """Copy JSON-like data into a form that cannot be changed."""
+    if isinstance(value, dict):
+        return MappingProxyType({key: frozen_deeply(item) for key, item in value.items()})
+    if isinstance(value, (list, tuple)):
+        return tuple(frozen_deeply(item) for item in value)
+    if isinstance(value, (set, frozenset)):
+        return frozenset(value)
+    return value
+
+
+class Session:
+    """One conversation. Keep it for as long as its permissions and its loop window should hold.
+
+    `state` reaches tools deeply read-only; it holds what the caller gave and nothing else.
+    """
+
+    __slots__ = ("caller", "id", "memory", "permissions", "services", "state")
+
+    def __init__(
+        self,
+        id: str = "",  # noqa: A002  # the public name of the field
+        *,
+        caller: str = "",
+        state: Mapping[str, Any] | None = None,
+        services: Services | Mapping[str, Any] | None = None,
+    ) -> None:
+        self.id = id
+        self.caller = caller
+        self.state: Mapping[str, Any] = frozen_deeply(dict(state or {}))
+        self.services = services if isinstance(services, Services) else Services(services)
+        self.permissions = Permissions()
+        self.memory: dict[str, Any] = {}
+        """What layers and detectors keep per session, under their own names."""

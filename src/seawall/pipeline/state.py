@@ -1,0 +1,78 @@
+"""What a tool's layers remember between calls, kept by tool name and not in the chain.
+
+A chain may be composed anew at any time (a reload, a replaced tool); what it remembers must not
+begin anew with it. State of tools that were unregistered is kept too, within a bound: else a
+server could refill its own limit by announcing its tools again.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+
+MAX_RETIRED = 1_024
+
+
+class Slots:
+    """The remembered things of one tool (or of one name that several tools share)."""
+
+    __slots__ = ("_held",)
+
+    def __init__(self) -> None:
+        self._held: dict[str, Any] = {}
+
+    def slot(self, name: str, make: Callable[[], T]) -> T:
+        """What is remembered under `name`, made at the first asking."""
+        if name not in self._held:
+            self._held[name] = make()
+        return cast("T", self._held[name])
+
+    def find(self, name: str) -> Any:
+        """What is remembered under `name`, or None."""
+        return self._held.get(name)
+
+    def drop(self, name: str) -> None:
+        """Forget it."""
+        self._held.pop(name, None)
+
+
+class StateTable:
+    """All slots, by tool name."""
+
+    def __init__(self) -> None:
+        self._tools: dict[str, Slots] = {}
+        self._retired: OrderedDict[str, Slots] = OrderedDict()
+        self._shared: dict[str, Slots] = {}
+
+    def of_tool(self, name: str) -> Slots:
+        """Slots of one tool, the former ones if it was here before."""
+        slots = self._tools.get(name)
+        if slots is None:
+            slots = self._retired.pop(name) if name in self._retired else Slots()
+            self._tools[name] = slots
+        return slots
+
+    def shared(self, name: str) -> Slots:
+        """Slots that a policy shares between tools; names come from policies, so they are few."""
+        return self._shared.setdefault(name, Slots())
+
+    def find(self, name: str) -> Slots | None:
+        """Slots of a tool if it has any yet."""
+        return self._tools.get(name) or self._retired.get(name)
+
+    def retire(self, name: str) -> None:
+        """Set aside what an unregistered tool left; the oldest beyond `MAX_RETIRED` are dropped."""
+        slots = self._tools.pop(name, None)
+        if slots is None:
+            return
+        self._retired[name] = slots
+        while len(self._retired) > MAX_RETIRED:
+            self._retired.popitem(last=False)
+
+    def __len__(self) -> int:
+        return len(self._tools)

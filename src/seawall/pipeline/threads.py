@@ -1,0 +1,170 @@
+"""Worker threads for sync tools: bounded per tool, and counted when nobody waits any more.
+
+The threads are daemons of our own: those of `concurrent.futures` are joined when the interpreter
+ends, so that one tool that hangs would keep the program from ending. All books are kept in the
+loop's thread, so there is no lock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import itertools
+import threading
+from collections import deque
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MAX_IDLE = 32
+
+_numbers = itertools.count(1)
+
+
+class _Job:
+    __slots__ = ("answer", "context", "ended", "loop", "lost", "work")
+
+    def __init__(
+        self,
+        work: Callable[[], Any],
+        loop: asyncio.AbstractEventLoop,
+        ended: Callable[[_Job], None],
+        lost: Callable[[_Job], None],
+    ) -> None:
+        self.work = work
+        self.context = contextvars.copy_context()
+        self.loop = loop
+        self.answer: asyncio.Future[Any] = loop.create_future()
+        self.ended = ended
+        self.lost = lost
+
+
+class _Worker:
+    """One thread, given one job at a time."""
+
+    def __init__(self, idle: deque[_Worker]) -> None:
+        self._idle = idle
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        thread = threading.Thread(
+            target=self._run, name=f"seawall-tool-{next(_numbers)}", daemon=True
+        )
+        thread.start()
+
+    def give(self, job: _Job | None) -> None:
+        self._jobs.put(job)
+
+    def _run(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            value, error = None, None
+            try:
+                value = job.context.run(job.work)
+            except BaseException as raised:  # noqa: BLE001  # handed to the loop, whatever it is
+                error = raised
+            try:
+                job.loop.call_soon_threadsafe(self._deliver, job, value, error)
+            except RuntimeError:
+                job.lost(job)  # the loop was closed: nobody is there to hear
+                return
+            del job, value, error
+
+    def _deliver(self, job: _Job, value: Any, error: BaseException | None) -> None:
+        if len(self._idle) < MAX_IDLE:
+            self._idle.append(self)
+        else:
+            self.give(None)
+        answer = job.answer
+        if not answer.done():
+            if error is None:
+                answer.set_result(value)
+            elif isinstance(error, StopIteration):
+                # A future refuses StopIteration; a tool that raises it is a tool that failed.
+                answer.set_exception(RuntimeError("the tool raised StopIteration"))
+            else:
+                answer.set_exception(error)
+        job.ended(job)
+
+
+class Threads:
+    """The threads of one pipeline."""
+
+    __slots__ = ("_idle", "abandoned")
+
+    def __init__(self) -> None:
+        self._idle: deque[_Worker] = deque()
+        self.abandoned = 0
+        """Threads still at work for calls that were already answered."""
+
+    def start(self, job: _Job) -> None:
+        """Give a job to an idle thread, or to a new one."""
+        worker = self._idle.pop() if self._idle else _Worker(self._idle)
+        worker.give(job)
+
+    def close(self) -> None:
+        """End the idle threads; those at work end with their job."""
+        while self._idle:
+            self._idle.pop().give(None)
+
+
+class Workers:
+    """One tool's share of the threads. A thread that hangs keeps its place, and is counted."""
+
+    __slots__ = ("_places", "_threads", "abandoned", "busy", "limit")
+
+    def __init__(self, threads: Threads, limit: int) -> None:
+        self._threads = threads
+        self.limit = limit
+        self.busy = 0
+        self.abandoned = 0
+        self._places: deque[asyncio.Future[None]] = deque()
+
+    async def run(self, work: Callable[[], Any], started: Callable[[], None]) -> Any:
+        """Run `work` in a thread, after those before it if all places are taken.
+
+        `started` is called once a thread has been given the work: from then on an effect is
+        possible, and a cancel leaves the thread at work.
+        """
+        while self.busy >= self.limit:
+            await self._place()
+        self.busy += 1
+        job = _Job(work, asyncio.get_running_loop(), self._ended, self._lost)
+        self._threads.start(job)
+        started()
+        try:
+            return await job.answer
+        except asyncio.CancelledError:
+            if job.answer.cancelled():
+                self.abandoned += 1
+                self._threads.abandoned += 1
+            raise
+
+    async def _place(self) -> None:
+        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._places.append(place)
+        try:
+            await place
+        except asyncio.CancelledError:
+            if place.done() and not place.cancelled():
+                self._next()  # it was handed to us as we were cancelled: hand it on
+            else:
+                self._places.remove(place)
+            raise
+
+    def _ended(self, job: _Job) -> None:
+        self._lost(job)
+        self._next()
+
+    def _lost(self, job: _Job) -> None:
+        """Free the place; in a loop that was closed nobody waits for it any more."""
+        self.busy -= 1
+        if job.answer.cancelled():
+            self.abandoned -= 1
+            self._threads.abandoned -= 1
+
+    def _next(self) -> None:
+        while self._places and self.busy < self.limit:
+            place = self._places.popleft()
+            if not place.done():
+                place.set_result(None)
+                return

@@ -1,0 +1,215 @@
+"""From a policy to a chain: the only place that names all layers.
+
+    EnvironmentGate ▶ RiskGate ▶ ArgumentCheck ▶ RateLimit ▶ Bulkhead ▶ Exclusive
+                    ▶ Retry ▶ Breaker ▶ Timeout ▶ executor
+
+The first is outermost. What has nothing to do for a tool is not in its chain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from seawall.contract.errors import ConfigurationError, Fault
+from seawall.layers.argument_check import ArgumentCheck
+from seawall.layers.breaker import Breaker
+from seawall.layers.bulkhead import Bulkhead
+from seawall.layers.environment_gate import EnvironmentGate
+from seawall.layers.exclusive import Exclusive
+from seawall.layers.rate_limit import RateLimit
+from seawall.layers.result_limit import limited
+from seawall.layers.retry import Retry
+from seawall.layers.risk_gate import RiskGate
+from seawall.layers.timeout import Timeout
+from seawall.pipeline.arguments.prepare import Preparing
+from seawall.pipeline.execute import executing
+from seawall.pipeline.layer import Layer, LayerContext, LayerRecipe, compose
+from seawall.pipeline.route import Counting, Route
+from seawall.pipeline.threads import Threads, Workers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from seawall.contract.policy import RunPolicy
+    from seawall.contract.result import ToolResult
+    from seawall.contract.tool import Tool
+    from seawall.pipeline.chance import Chance
+    from seawall.pipeline.clock import Clock
+    from seawall.pipeline.digest import Digester
+    from seawall.pipeline.invocation import Handler, Invocation
+    from seawall.pipeline.recorder import Recorder
+    from seawall.pipeline.state import StateTable
+    from seawall.policy.model import Policies
+
+LAYERS: tuple[type[LayerRecipe], ...] = (
+    EnvironmentGate,
+    RiskGate,
+    ArgumentCheck,
+    RateLimit,
+    Bulkhead,
+    Exclusive,
+    Retry,
+    Breaker,
+    Timeout,
+)
+"""The default chain, outermost first."""
+
+BY_NAME: Mapping[str, type[LayerRecipe]] = {
+    str(getattr(layer, "name")): layer
+    for layer in LAYERS  # noqa: B009  # recipes need no name
+}
+"""The layers by the name they have in policies, spans and docs."""
+
+Given = LayerRecipe | Layer | str
+"""A layer as a user may list it: a recipe such as `Retry`, an object of their own, or a name."""
+
+
+def listed(layers: Iterable[Given] | None) -> tuple[LayerRecipe | Layer, ...]:
+    """Read a user's list of layers; None is the default chain, an empty one no layer at all."""
+    if layers is None:
+        return LAYERS
+    found: list[LayerRecipe | Layer] = []
+    faults: list[Fault] = []
+    for position, layer in enumerate(layers):
+        if isinstance(layer, str) and layer in BY_NAME:
+            found.append(BY_NAME[layer])
+        elif not isinstance(layer, str) and (hasattr(layer, "for_tool") or _is_layer(layer)):
+            found.append(layer)
+        else:
+            names = ", ".join(BY_NAME)
+            faults.append(
+                Fault(f"{layer!r} is no layer; known by name: {names}", f"layers[{position}]")
+            )
+    if faults:
+        raise ConfigurationError(faults)
+    return tuple(found)
+
+
+def _is_layer(thing: object) -> bool:
+    return callable(thing) and not isinstance(thing, type)
+
+
+class Builder:
+    """Makes routes. Holds what all tools of a pipeline share."""
+
+    def __init__(
+        self,
+        *,
+        policies: Policies,
+        layers: Sequence[LayerRecipe | Layer],
+        clock: Clock,
+        chance: Chance,
+        states: StateTable,
+        recorders: Sequence[Recorder],
+        digester: Digester,
+        threads: Threads,
+        parts: Mapping[type, Any],
+        on_defect: str,
+    ) -> None:
+        self.policies = policies
+        self._layers = layers
+        self._clock = clock
+        self._chance = chance
+        self._states = states
+        self._recorders = recorders
+        self._digester = digester
+        self._threads = threads
+        self._parts = {**parts, type(digester): digester}
+        self._on_defect = on_defect
+        self._origin = clock.now()
+
+    def route(self, tool: Tool) -> Route:
+        """Compose one tool's chain; raises `ConfigurationError` if its policy cannot work."""
+        policy = self.policies.for_tool(tool)
+        counting = Counting(self._recorders, tool.name)
+        prepare = Preparing(tool, policy, checked=self._checks(policy))
+        execute = executing(
+            tool, self._clock, self._workers(tool, policy), on_defect=self._on_defect
+        )
+
+        def chain(*, bounded: bool) -> Handler:
+            context = LayerContext(
+                tool,
+                policy,
+                self._clock,
+                self._chance,
+                self._states,
+                counting.event,
+                self._parts,
+                bounded=bounded,
+                widen=not self.policies.names_timeout(tool),
+            )
+            return self._chain(context, execute)
+
+        return Route(
+            tool,
+            policy,
+            prepare,
+            chain(bounded=False),
+            lambda: chain(bounded=True),
+            counting,
+            self._clock,
+            self._digester,
+            self._origin,
+            _limit(policy),
+        )
+
+    def _chain(self, context: LayerContext, execute: Handler) -> Handler:
+        try:
+            found = [_for_tool(layer, context) for layer in self._ordered(context.policy)]
+        except ConfigurationError as error:
+            raise ConfigurationError(
+                [
+                    Fault(fault.message, f"{context.tool.name}.{fault.key}", fault.file, fault.line)
+                    for fault in error.faults
+                ]
+            ) from error
+        layers = [layer for layer in found if layer is not None]
+        handler = compose(layers, execute)
+        if any(isinstance(layer, ArgumentCheck) for layer in layers):
+            return handler
+        return _parsing(handler)
+
+    def _ordered(self, policy: RunPolicy) -> Sequence[LayerRecipe | Layer]:
+        """The layers in the policy's order: a breaker may stand outside of retry."""
+        breaker = policy.breaker
+        layers = self._layers
+        if breaker is None or not breaker.outside_retry or Retry not in layers:
+            return layers
+        others = [layer for layer in layers if layer is not Breaker]
+        others.insert(others.index(Retry), Breaker)
+        return others
+
+    def _checks(self, policy: RunPolicy) -> bool:
+        return policy.check_mode != "off" and ArgumentCheck in self._layers
+
+    def _workers(self, tool: Tool, policy: RunPolicy) -> Callable[[], Workers]:
+        slots = self._states.of_tool(tool.name)
+
+        def workers() -> Workers:
+            found = slots.slot("workers", lambda: Workers(self._threads, policy.max_threads))
+            found.limit = policy.max_threads
+            return found
+
+        return workers
+
+
+def _for_tool(layer: LayerRecipe | Layer, context: LayerContext) -> Layer | None:
+    recipe = getattr(layer, "for_tool", None)
+    return layer if recipe is None else recipe(context)
+
+
+def _parsing(handler: Handler) -> Handler:
+    """Arguments are parsed even where nothing checks them."""
+
+    async def parse(call: Invocation) -> ToolResult:
+        refusal = call.prepared()
+        return await handler(call) if refusal is None else refusal
+
+    return parse
+
+
+def _limit(policy: RunPolicy) -> Callable[[ToolResult], ToolResult] | None:
+    most = policy.max_result_bytes
+    return None if most is None else (lambda result: limited(result, most))

@@ -1,0 +1,153 @@
+"""Policy files on disk: TOML with units, one extending another.
+
+    extends = "default"              # a ready-made name, or the path of a file beside this one
+    [presets.network]                # changes a preset, or makes one
+    [default]                        # replaces the rule by annotations
+    [tools.http_check]               # an exact name; [tools."git_*"] is a pattern
+    [tools.http_check.breaker]       # or `breaker = false`
+    [families.reading]               # match, tags, categories, servers, annotations choose tools
+    [risk]                           # ask_from or strict; allow, ask, deny
+    [trace]                          # capacity
+
+Durations are seconds or `"250ms"`, `"30s"`, `"2m"`, `"1h"`; sizes are bytes or `"256KiB"`; `false`
+takes a limit away. A file says its changes over the one that it extends, key by key; lists are
+replaced, and a section that names a `preset` replaces the whole section. Nothing unknown is passed
+over, and all faults are told at once, each with its line.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any, TypeVar
+
+from seawall.contract.errors import ConfigurationError, Fault
+from seawall.policy.changes import unknown
+from seawall.policy.origins import Origins, fault_at
+from seawall.policy.places import find_places
+from seawall.policy.ready_made import label_of, ready_made, ready_made_names
+from seawall.policy.settings import RiskSettings, TraceSettings
+from seawall.policy.sheet import Sheet, read_sheet
+
+S = TypeVar("S", RiskSettings, TraceSettings)
+
+MAX_BYTES = 256 * 1024
+"""A policy file is written by hand; what is larger is something else."""
+
+MAX_FILES = 16
+"""How long a chain of `extends` may be."""
+
+_AT = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
+
+
+def read_policy_file(path: str | Path) -> dict[str, Any]:
+    """Read a policy file and those it extends, as arguments of `Policies`.
+
+    What could not be read is noted in `origins`, to be told with all else that is wrong.
+    """
+    chain = _chain(Path(path))
+    sheet = chain.pop()
+    while chain:
+        sheet = chain.pop().over(sheet)
+    origins = Origins(sheet.places, sheet.faults)
+    if "ask_from" in sheet.risk and "allow" in sheet.risk:
+        origins.fault(("risk", "ask_from"), "does not count beside lists; leave out one of them")
+    return {
+        **sheet.rules(),
+        "risk": _settings(RiskSettings, sheet.risk, "risk", origins),
+        "trace": _settings(TraceSettings, sheet.trace, "trace", origins),
+        "origins": origins,
+    }
+
+
+def _settings(kind: type[S], values: dict[str, Any], section: str, origins: Origins) -> S:
+    try:
+        return kind(**values)
+    except ConfigurationError as error:
+        origins.faults_of(error, (section,))
+        return kind()
+
+
+def _chain(path: Path) -> list[Sheet]:
+    """Read a file, then the one it extends, and so on to the last."""
+    label = label_of(path)
+    sheets: list[Sheet] = []
+    seen: list[Path] = []
+    while True:
+        sheet = _read(path, label)
+        sheets.append(sheet)
+        seen.append(path.resolve())
+        if sheet.extends is None:
+            return sheets
+        try:
+            path, label = _extended(sheet.extends, path, label, seen)
+        except ValueError as error:
+            sheet.faults.append(fault_at(("extends",), str(error), sheet.places))
+            return sheets
+
+
+def _extended(extends: str, path: Path, label: str, seen: list[Path]) -> tuple[Path, str]:
+    """Find the file that is extended, and what to call it."""
+    if extends.endswith(".toml"):
+        found, name = path.parent / extends, str(Path(label).parent / extends)
+    elif extends in (names := ready_made_names()):
+        found = ready_made(extends)
+        name = label_of(found)
+    else:
+        raise ValueError(
+            f"{extends!r} {unknown(extends, names)}; a file of your own is named with its .toml"
+        )
+    if not found.is_file():
+        raise ValueError(f"there is no file {name}")
+    if found.resolve() in seen:
+        raise ValueError(f"{name} extends this file in turn")
+    if len(seen) == MAX_FILES:
+        raise ValueError(f"this is a chain of more than {MAX_FILES} files")
+    return found, name
+
+
+def _read(path: Path, label: str) -> Sheet:
+    """Read one file; what is wrong with it is noted in the sheet."""
+    try:
+        text = _text(path)
+    except UnicodeDecodeError as error:
+        return _unread(f"is no UTF-8 text (byte {error.start})", label)
+    except OSError as error:
+        return _unread(f"cannot be read: {error.strerror or type(error).__name__}", label)
+    try:
+        document = tomllib.loads(text)
+    except RecursionError:
+        return _unread("has brackets that are nested too deep", label)
+    except ValueError as error:
+        return Sheet(faults=[_syntax_fault(str(error), text, label)])
+    return read_sheet(document, find_places(text, label))
+
+
+def _text(path: Path) -> str:
+    if not path.is_file():
+        known = (
+            f'; ready_made("{path}") finds one of Seawall'
+            if str(path) in ready_made_names()
+            else ""
+        )
+        raise FileNotFoundError(0, f"there is no such file{known}")
+    with path.open("rb") as file:
+        raw = file.read(MAX_BYTES + 1)
+    if len(raw) > MAX_BYTES:
+        raise OSError(0, f"it is larger than {MAX_BYTES // 1024} KiB")
+    # Line ends are made equal as `tomllib` does, so that places fit what it read.
+    return raw.decode("utf-8-sig").replace("\r\n", "\n")
+
+
+def _unread(message: str, label: str) -> Sheet:
+    return Sheet(faults=[Fault(message, file=label)])
+
+
+def _syntax_fault(message: str, text: str, label: str) -> Fault:
+    found = _AT.search(message)
+    if found is None:
+        return Fault(message, file=label)
+    line = int(found[1]) if found[1] else text.count("\n") + 1
+    column = int(found[2]) if found[2] else None
+    return Fault(message[: found.start()], file=label, line=line, column=column)

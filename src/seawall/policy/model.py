@@ -1,0 +1,196 @@
+"""Which policy a tool runs under.
+
+Rules compose from the least specific to the most; a later one says its changes over what the tool
+would get without it, and one that names a `preset`, or is a whole `RunPolicy`, starts anew:
+
+    1. by annotations: open world -> `network`, retry-safe -> `quick_read`, else -> `mutating`
+       or, if there is one, the default: it replaces this and starts from a policy without limits
+    2. families that choose the tool, in the order they are written
+    3. the family that the tool itself names
+    4. name patterns, the longest (most plain characters) last
+    5. the exact name
+
+Open world means the hint that was given. Where nobody gave it, MCP's default (open world) holds
+for an imported tool; a tool of this program's own code is taken to reach nothing outside.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from seawall.contract.errors import ConfigurationError, Fault
+from seawall.policy.changes import Changes, Family, gives_timeout
+from seawall.policy.checks import sound_sections
+from seawall.policy.explain import Given, Rule, explained, policy_from, settle
+from seawall.policy.members import Members
+from seawall.policy.notes import default_note, duration_note, misspelt_note
+from seawall.policy.origins import Origins
+from seawall.policy.patterns import Pattern, is_pattern
+from seawall.policy.rules import Rules
+from seawall.policy.settings import RiskSettings, TraceSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from seawall.contract.policy import RunPolicy
+    from seawall.contract.tool import Tool
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+_BY_ANNOTATIONS = {
+    "open world": "network",
+    "open world was not denied": "network",
+    "retry-safe": "quick_read",
+    "neither open world nor retry-safe": "mutating",
+    "none given": "mutating",
+}
+
+_QUESTIONS = ("ask_user", "ask_user_choice")
+"""Tools that wait for a person: a timeout would cut the person short."""
+
+_MOST_REMEMBERED = 4_096
+"""Resolved policies; most tools share a few."""
+
+
+class Policies:
+    """Finds the policy of each tool, and says which rule gave each value.
+
+    Keys of `tools` are names; those with `*`, `?` or `[…]` are patterns. A family that is given
+    without a `Family` is for the tools that name it. All faults are told in one error.
+    """
+
+    def __init__(
+        self,
+        default: RunPolicy | Changes | None = None,
+        tools: Mapping[str, RunPolicy | Changes] = _NOTHING,
+        families: Mapping[str, Family | RunPolicy | Changes] = _NOTHING,
+        *,
+        presets: Mapping[str, RunPolicy | Changes] = _NOTHING,
+        risk: RiskSettings | None = None,
+        trace: TraceSettings | None = None,
+        origins: Origins | None = None,
+    ) -> None:
+        self.risk = risk or RiskSettings()
+        self.trace = trace or TraceSettings()
+        origins = origins or Origins()
+        grouped = {
+            name: family if isinstance(family, Family) else Family(policy=family)
+            for name, family in families.items()
+        }
+        sections = sound_sections(default, tools, grouped, presets, origins)
+        rules = Rules(sections, origins)
+        self._default = rules.default() if default is not None else None
+        self._by_annotations = {
+            reason: rules.by_annotations(reason, preset)
+            for reason, preset in _BY_ANNOTATIONS.items()
+        }
+        self._families = [
+            (Members(name, family), rules.rule(("families", name)))
+            for name, family in grouped.items()
+        ]
+        named = {name: rules.rule(("tools", name)) for name in tools}
+        self._exact = {name: rule for name, rule in named.items() if not is_pattern(name)}
+        self._patterns = sorted(
+            ((Pattern(name), rule) for name, rule in named.items() if is_pattern(name)),
+            key=lambda pair: pair[0].rank,
+        )
+        self._timed = {name for name in self._exact if gives_timeout(sections["tools", name])}
+        self._default_note = default_note(default, origins.said(("default",)))
+        self._origins = origins
+        self._composed: dict[tuple[Rule, ...], RunPolicy] = {}
+        origins.check()
+
+    @classmethod
+    def load(cls, path: str | Path) -> Policies:
+        """Read a policy file and those that it extends; see `seawall.policy.load`."""
+        from seawall.policy.load import read_policy_file  # noqa: PLC0415 - only files need it
+
+        return cls(**read_policy_file(path))
+
+    @classmethod
+    def default(cls) -> Policies:
+        """What holds where no policies are given: the same as `policies/default.toml`."""
+        return cls(tools=dict.fromkeys(_QUESTIONS, Changes(preset="legacy")))
+
+    def for_tool(self, tool: Tool) -> RunPolicy:
+        """Find the policy that calls of this tool run under."""
+        rules = self._rules(tool)
+        found = self._composed.get(rules)
+        if found is None:
+            found = _composed(tool, settle(rules))
+            if len(self._composed) >= _MOST_REMEMBERED:
+                self._composed.clear()
+            self._composed[rules] = found
+        return found
+
+    def explain(self, tool: Tool) -> dict[str, Given]:
+        """Give every value of the tool's policy, `breaker.*` dotted, and the rule it is from."""
+        return explained(settle(self._rules(tool)))
+
+    def names_timeout(self, tool: Tool) -> bool:
+        """Whether a rule by this tool's exact name sets `timeout_s`: then nothing widens it."""
+        return tool.name in self._timed
+
+    def duration_note(self, tool: Tool) -> str | None:
+        """Say that a timeout given by exact name is kept, although the tool may take longer."""
+        if not self.names_timeout(tool):
+            return None
+        return duration_note(tool, settle(self._rules(tool))["timeout_s"])
+
+    def notes(self, tools: Iterable[Tool] = ()) -> tuple[str, ...]:
+        """Say what is allowed but was probably not meant, for the tools that there are."""
+        by_name = {tool.name: tool for tool in tools}
+        absent = [name for name in self._exact if name not in by_name]
+        unruled = sorted(by_name.keys() - self._exact.keys())
+        found = (
+            self._default_note,
+            *map(self.duration_note, by_name.values()),
+            *(misspelt_note(name, self._origins.said(("tools", name)), unruled) for name in absent),
+        )
+        return tuple(filter(None, found))
+
+    def _rules(self, tool: Tool) -> tuple[Rule, ...]:
+        """Collect the rules for a tool, the least specific first."""
+        exact = self._exact.get(tool.name)
+        return (
+            self._default or self._by_annotations[_reason(tool)],
+            *(
+                rule
+                for members, rule in self._families
+                if members.chosen(tool) and not members.named_by(tool)
+            ),
+            *(rule for members, rule in self._families if members.named_by(tool)),
+            *(rule for pattern, rule in self._patterns if pattern.fits(tool.name)),
+            *(() if exact is None else (exact,)),
+        )
+
+
+def _reason(tool: Tool) -> str:
+    """Find what the hints say that counts for the policy."""
+    hints = tool.annotations
+    if hints.open_world:
+        return "open world"
+    if hints.open_world is None and tool.imported:
+        return "open world was not denied"
+    if hints.retry_safe:
+        return "retry-safe"
+    return "neither open world nor retry-safe" if hints.declared else "none given"
+
+
+def _composed(tool: Tool, found: Mapping[str, Given]) -> RunPolicy:
+    """Make the policy; rules that are sound alone may still not go together."""
+    try:
+        return policy_from(found)
+    except ConfigurationError as error:
+        raise ConfigurationError(
+            [
+                Fault(
+                    f"{fault.message}; they are from {found['breaker.max_cooldown_s'].rule}"
+                    f" and {found['breaker.cooldown_s'].rule}",
+                    key=f"the policy of {tool.name}: {fault.key}",
+                )
+                for fault in error.faults
+            ]
+        ) from None

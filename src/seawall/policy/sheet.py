@@ -1,0 +1,217 @@
+"""One parsed policy file, taken apart: units read, unknown keys refused, faults with their line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from seawall.contract.annotations import Annotations, Risk
+from seawall.contract.errors import Fault
+from seawall.policy import units
+from seawall.policy.changes import Changes, Family, unknown
+from seawall.policy.origins import KeyPath, Place, fault_at
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from seawall.policy.units import Reader
+
+Table = dict[str, Any]
+
+SECTIONS = ("extends", "presets", "default", "tools", "families", "risk", "trace")
+
+_SELECTORS: Mapping[str, Reader] = {
+    "match": units.some_texts,
+    "tags": units.some_texts,
+    "categories": units.some_texts,
+    "servers": units.some_texts,
+}
+_CHOICE = (*_SELECTORS, "annotations")
+_HINTS: Mapping[str, Reader] = dict.fromkeys(Annotations.__struct_fields__, units.flag)
+_RULE: Mapping[str, Reader] = {"preset": units.text, **units.RUN_READERS}
+_RISK: Mapping[str, Reader] = {
+    "ask_from": units.risk,
+    "strict": units.flag,
+    "allow": units.texts,
+    "ask": units.texts,
+    "deny": units.texts,
+}
+_TRACE: Mapping[str, Reader] = {"capacity": units.count}
+
+
+class Sheet(msgspec.Struct):
+    """What a file says; whether it makes sense together is for `Policies` to find out."""
+
+    extends: str | None = None
+    presets: dict[str, Table] = {}
+    default: Table | None = None
+    tools: dict[str, Table] = {}
+    families: dict[str, tuple[Table, Table]] = {}
+    """What chooses the tools, and the rule for them."""
+    risk: Table = {}
+    trace: Table = {}
+    places: dict[KeyPath, Place] = {}
+    faults: list[Fault] = []
+
+    def over(self, base: Sheet) -> Sheet:
+        """Lay what this file says over what the file that it extends says."""
+        families = dict(base.families)
+        for name, (chosen, table) in self.families.items():
+            chosen_before, table_before = families.get(name, ({}, {}))
+            families[name] = ({**chosen_before, **chosen}, _rule_over(table, table_before))
+        return Sheet(
+            presets=_over(self.presets, base.presets),
+            default=(
+                base.default
+                if self.default is None
+                else _rule_over(self.default, base.default or {})
+            ),
+            tools=_over(self.tools, base.tools),
+            families=families,
+            risk=_risk_over(self.risk, base.risk),
+            trace={**base.trace, **self.trace},
+            places={**base.places, **self.places},
+            faults=[*base.faults, *self.faults],
+        )
+
+    def rules(self) -> dict[str, Any]:
+        """Give the arguments of `Policies` that are rules."""
+        return {
+            "default": None if self.default is None else Changes(**self.default),
+            "tools": {name: Changes(**table) for name, table in self.tools.items()},
+            "families": {
+                name: Family(**chosen, policy=Changes(**table))
+                for name, (chosen, table) in self.families.items()
+            },
+            "presets": {name: Changes(**table) for name, table in self.presets.items()},
+        }
+
+
+def read_sheet(document: Table, places: dict[KeyPath, Place]) -> Sheet:
+    """Take a parsed file apart; what is faulty is noted and left out."""
+    return _SheetReader(document, places).sheet
+
+
+def _over(tables: dict[str, Table], base: dict[str, Table]) -> dict[str, Table]:
+    merged = {name: _rule_over(table, base.get(name, {})) for name, table in tables.items()}
+    return {**base, **merged}
+
+
+def _rule_over(table: Table, base: Table) -> Table:
+    """Merge two rules key by key; one that names a preset starts anew."""
+    if "preset" in table:
+        return table
+    merged = {**base, **table}
+    if isinstance(base.get("breaker"), dict) and isinstance(table.get("breaker"), dict):
+        merged["breaker"] = {**base["breaker"], **table["breaker"]}
+    return merged
+
+
+def _risk_over(risk: Table, base: Table) -> Table:
+    """Merge who is asked; lists take the place of an `ask_from` that was there before."""
+    kept = {key: value for key, value in base.items() if key != "ask_from" or "allow" not in risk}
+    return {**kept, **risk}
+
+
+class _SheetReader:
+    def __init__(self, document: Table, places: dict[KeyPath, Place]) -> None:
+        self.sheet = Sheet(places=places)
+        for name, raw in document.items():
+            self._section(name, raw)
+
+    def _section(self, name: str, raw: Any) -> None:
+        sheet = self.sheet
+        match name:
+            case "extends":
+                sheet.extends = self._values({name: raw}, {name: units.text}, ()).get(name)
+            case "presets":
+                sheet.presets = {
+                    path[-1]: self._rule(t, path) for path, t in self._named(raw, name)
+                }
+            case "tools":
+                sheet.tools = {path[-1]: self._rule(t, path) for path, t in self._named(raw, name)}
+            case "families":
+                sheet.families = {
+                    path[-1]: self._family(t, path) for path, t in self._named(raw, name)
+                }
+            case "default":
+                sheet.default = self._rule(self._table(raw, (name,)), (name,))
+            case "risk":
+                sheet.risk = self._risk(self._table(raw, (name,)))
+            case "trace":
+                sheet.trace = self._values(self._table(raw, (name,)), _TRACE, (name,))
+            case _:
+                self._fault((name,), unknown(name, SECTIONS))
+
+    def _rule(self, table: Table, path: KeyPath, also: tuple[str, ...] = ()) -> Table:
+        """Read the keys of a run policy, and its breaker."""
+        found = self._values(table, _RULE, path, ("breaker", *also))
+        breaker = table.get("breaker")
+        if isinstance(breaker, bool):
+            found["breaker"] = breaker
+        elif breaker is not None:
+            within = (*path, "breaker")
+            found["breaker"] = self._values(
+                self._table(breaker, within), units.BREAKER_READERS, within
+            )
+        return found
+
+    def _family(self, table: Table, path: KeyPath) -> tuple[Table, Table]:
+        chosen = self._values(_only(table, _SELECTORS), _SELECTORS, path)
+        if "annotations" in table:
+            within = (*path, "annotations")
+            hints = self._table(table["annotations"], within)
+            chosen["annotations"] = self._values(hints, _HINTS, within)
+        return chosen, self._rule(table, path, _CHOICE)
+
+    def _risk(self, table: Table) -> Table:
+        found = self._values(table, _RISK, ("risk",))
+        strict = found.pop("strict", None)
+        if strict is not None:
+            asked = found.setdefault("ask_from", Risk.MEDIUM if strict else Risk.HIGH)
+            if strict != (asked <= Risk.MEDIUM):
+                self._fault(("risk", "strict"), "contradicts ask_from; give one of the two")
+        return found
+
+    def _named(self, raw: Any, section: str) -> Iterator[tuple[KeyPath, Table]]:
+        for name, table in self._table(raw, (section,)).items():
+            path = (section, name)
+            if name.strip():
+                yield path, self._table(table, path)
+            else:
+                self._fault(path, "has an empty name")
+
+    def _table(self, raw: Any, path: KeyPath) -> Table:
+        if isinstance(raw, dict):
+            return raw
+        self._fault(path, f"is {units.shown(raw)}; it takes a table")
+        return {}
+
+    def _values(
+        self, table: Table, readers: Mapping[str, Reader], path: KeyPath, also: Iterable[str] = ()
+    ) -> Table:
+        """Read the values that `readers` know; those in `also` are read elsewhere."""
+        found = {}
+        for key, raw in table.items():
+            if key in readers:
+                try:
+                    found[key] = readers[key](raw)
+                except ValueError as error:
+                    self._fault((*path, key), str(error))
+            elif key not in also:
+                self._fault((*path, key), _unknown_in(path, key, raw, (*readers, *also)))
+        return found
+
+    def _fault(self, path: KeyPath, message: str) -> None:
+        self.sheet.faults.append(fault_at(path, message, self.sheet.places))
+
+
+def _only(table: Table, keys: Iterable[str]) -> Table:
+    return {key: table[key] for key in keys if key in table}
+
+
+def _unknown_in(path: KeyPath, key: str, raw: Any, known: Iterable[str]) -> str:
+    if isinstance(raw, dict) and path[:1] == ("tools",):
+        return f'is unknown; a name with dots is quoted: [tools."{path[-1]}.{key}"]'
+    return unknown(key, known)

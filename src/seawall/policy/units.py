@@ -1,0 +1,173 @@
+"""Values of a policy file with their units: `30s`, `256KiB`, `120/minute`, `false` for no limit.
+
+A reader takes what TOML gave and returns the value, or raises a `ValueError` that says what is
+wrong and what to write instead. Bounds are left to the policy itself, which has them for everyone.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from seawall.contract.annotations import Risk
+
+Reader = Callable[[Any], Any]
+
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_BYTES = {"B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
+_QUANTITY = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?) ?([A-Za-z]+)")
+_LARGEST = 10**12
+_LONGEST_LIST = 1_000
+_SHOWN = 60
+
+
+def duration(raw: Any) -> float:
+    """Read seconds, or text with a unit: `250ms`, `30s`, `2m`, `1h`."""
+    if isinstance(raw, str):
+        number, unit = _quantity(raw, _SECONDS, "a number of seconds, or one with a unit, as 30s")
+        return float(number) / 1000 if unit == "ms" else float(number) * _SECONDS[unit]
+    return float(_number(raw, "a number of seconds, or one with a unit, as 30s"))
+
+
+def size(raw: Any) -> int:
+    """Read bytes, or text with a unit: `256KiB`, `1MiB`."""
+    if not isinstance(raw, str):
+        return count(raw)
+    number, unit = _quantity(raw, _BYTES, "a number of bytes, or one with a unit, as 256KiB")
+    found = float(number) * _BYTES[unit]
+    if not found.is_integer():
+        raise ValueError(f"is {shown(raw)}, which is no whole number of bytes")
+    return count(int(found))
+
+
+def count(raw: Any) -> int:
+    """Read a whole number."""
+    if isinstance(raw, float):
+        raise ValueError(f"is {shown(raw)}; it takes a whole number")  # noqa: TRY004 - readers raise one kind
+    return int(_number(raw, "a whole number"))
+
+
+def flag(raw: Any) -> bool:
+    """Read true or false."""
+    if not isinstance(raw, bool):
+        raise ValueError(f"is {shown(raw)}; it takes true or false")  # noqa: TRY004 - readers raise one kind
+    return raw
+
+
+def text(raw: Any) -> str:
+    """Read text that is not empty."""
+    if not isinstance(raw, str) or not raw.strip():
+        raise ValueError(f"is {shown(raw)}; it takes a text in quotes")
+    return raw
+
+
+def texts(raw: Any) -> tuple[str, ...]:
+    """Read one text or a list of them."""
+    return (text(raw),) if isinstance(raw, str) else _list(raw, text)
+
+
+def some_texts(raw: Any) -> tuple[str, ...]:
+    """Read one text or a list that is not empty."""
+    found = texts(raw)
+    if not found:
+        raise ValueError("is empty; leave it out if it is not to count")
+    return found
+
+
+def durations(raw: Any) -> tuple[float, ...]:
+    """Read a list of durations."""
+    return _list(raw, duration)
+
+
+def risk(raw: Any) -> Risk:
+    """Read the name of a risk."""
+    return Risk.parse(text(raw))
+
+
+def limit(reader: Reader) -> Reader:
+    """Make a reader for what may be without a limit: `false` says so, and 0 is refused."""
+
+    def read(raw: Any) -> Any:
+        if raw is False:
+            return None
+        value = reader(raw)
+        if not isinstance(value, str) and value <= 0:
+            raise ValueError(f"must be above 0; write false for no limit (got {shown(raw)})")
+        return value
+
+    return read
+
+
+RUN_READERS: Mapping[str, Reader] = {
+    "timeout_s": limit(duration),
+    "deadline_s": limit(duration),
+    "idle_timeout_s": limit(duration),
+    "grace_s": duration,
+    "max_threads": count,
+    "max_retries": count,
+    "base_delay_s": duration,
+    "max_delay_s": duration,
+    "delays_s": durations,
+    "rate": limit(text),
+    "rate_strategy": text,
+    "rate_key": texts,
+    "rate_mode": text,
+    "cost": count,
+    "on_store_down": text,
+    "max_concurrency": limit(count),
+    "max_concurrency_mode": text,
+    "max_result_bytes": limit(size),
+    "coercion": text,
+    "check_mode": text,
+    "gate_mode": text,
+    "output": text,
+}
+"""All keys of a rule but `preset` and `breaker`."""
+
+BREAKER_READERS: Mapping[str, Reader] = {
+    "threshold": count,
+    "cooldown_s": duration,
+    "max_cooldown_s": duration,
+    "ignore": texts,
+    "permits": count,
+    "mode": text,
+    "shared": limit(text),
+    "outside_retry": flag,
+}
+
+
+def shown(raw: Any) -> str:
+    """Write a value as the file has it, cut to a readable length."""
+    if isinstance(raw, (dict, list)):
+        return "a table" if isinstance(raw, dict) else "a list"
+    if isinstance(raw, int) and abs(raw) > _LARGEST:
+        return "a number that is too large"  # longer ones cannot even be written
+    found = str(raw).lower() if isinstance(raw, bool) else repr(raw)
+    return found if len(found) <= _SHOWN else f"{found[: _SHOWN - 1]}…"
+
+
+def _quantity(raw: str, units: Mapping[str, float], wanted: str) -> tuple[str, str]:
+    found = _QUANTITY.fullmatch(raw.strip())
+    if found is None or found[2] not in units:
+        raise ValueError(f"is {shown(raw)}; it takes {wanted} (units: {', '.join(units)})")
+    return found[1], found[2]
+
+
+def _number(raw: Any, wanted: str) -> float:
+    if isinstance(raw, bool) or not isinstance(raw, (int, float)):
+        raise ValueError(f"is {shown(raw)}; it takes {wanted}")  # noqa: TRY004 - readers raise one kind
+    if isinstance(raw, float) and not math.isfinite(raw):
+        raise ValueError(f"is {raw}; it takes {wanted}")
+    if abs(raw) > _LARGEST:
+        raise ValueError(f"is larger than {_LARGEST:,}")
+    return raw
+
+
+def _list(raw: Any, reader: Reader) -> tuple[Any, ...]:
+    if not isinstance(raw, list):
+        raise ValueError(f"is {shown(raw)}; it takes a list")  # noqa: TRY004 - readers raise one kind
+    if len(raw) > _LONGEST_LIST:
+        raise ValueError(f"has {len(raw):,} entries; {_LONGEST_LIST:,} are allowed")
+    return tuple(reader(entry) for entry in raw)

@@ -1,0 +1,260 @@
+"""Make a tool of a typed function: its signature is the schema, its docstring the description.
+
+Validators that JSON Schema cannot say still run before anything else does; what they raise is an
+`INVALID_ARGUMENT` at its path. The function gets typed values.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any, overload
+
+from seawall.contract.errors import ConfigurationError, Fault
+from seawall.contract.failure import Failure, FailureCode, Issue, ToolFailed
+from seawall.contract.tool import Tool
+from seawall.pipeline.context import ToolContext
+
+CONTEXT = "context"
+"""A parameter of this name, or of type `ToolContext`, gets the context and is no argument."""
+
+
+@overload
+def tool(function: Callable[..., Any], /, **fields: Any) -> Tool: ...
+
+
+@overload
+def tool(**fields: Any) -> Callable[[Callable[..., Any]], Tool]: ...
+
+
+def tool(
+    function: Callable[..., Any] | None = None, /, **fields: Any
+) -> Tool | Callable[[Callable[..., Any]], Tool]:
+    """Make a `Tool` of a function; `fields` are those of `Tool`, and win over what is derived.
+
+    Sync functions run in a worker thread; an async generator streams. Raises `ConfigurationError`
+    for a signature that cannot become a schema.
+    """
+    if function is None:
+        return lambda function: _made(function, fields)
+    return _made(function, fields)
+
+
+def _made(function: Callable[..., Any], fields: dict[str, Any]) -> Tool:
+    unknown = sorted(set(fields) - set(Tool.__struct_fields__))
+    if unknown:
+        raise ConfigurationError([Fault("is not a field of Tool", name) for name in unknown])
+    name = fields.pop("name", None) or getattr(function, "__name__", "")
+    doc = Doc.of(function)
+    signature = _Signature(name, function, doc)
+    derived: dict[str, Any] = {
+        "description": doc.description or name.replace("_", " "),
+        "input_schema": signature.schema,
+        "output_schema": signature.output_schema,
+        "executor": signature.executor,
+        "check": signature.check,
+    }
+    return Tool(name=name, **{**derived, **fields})
+
+
+class Bound(dict[str, Any]):
+    """Typed values for a function: already validated."""
+
+
+class _Signature:
+    """A function's parameters as a pydantic model."""
+
+    def __init__(self, name: str, function: Callable[..., Any], doc: Doc) -> None:
+        self._name = name
+        self._function = function
+        hints = _hints(name, function)
+        parameters, self._context = _parameters(name, function, hints)
+        self._model = _model(name, parameters, hints, doc)
+        self.schema = _schema(self._model)
+        self.output_schema = _output_schema(hints.get("return"))
+        self.executor = self._executor()
+
+    def check(self, arguments: Mapping[str, Any]) -> tuple[Bound | None, tuple[Issue, ...]]:
+        """Validate by pydantic: typed values, or what is wrong with them."""
+        from pydantic import ValidationError  # noqa: PLC0415  # pydantic comes with the first tool
+
+        try:
+            found = self._model.model_validate(arguments)
+        except ValidationError as error:
+            return None, tuple(_issue(fault) for fault in error.errors(include_url=False))
+        # Each field as it is: `model_dump` would turn nested models back into mappings.
+        values = {key: getattr(found, key) for key in type(found).model_fields}
+        return Bound(values | (found.model_extra or {})), ()
+
+    def _bound(self, arguments: Mapping[str, Any], context: Any) -> dict[str, Any]:
+        if type(arguments) is not Bound:
+            found, issues = self.check(arguments)
+            if found is None:
+                said = "; ".join(f"{issue.path[1:] or 'root'}: {issue.message}" for issue in issues)
+                raise ToolFailed(
+                    Failure(code=FailureCode.INVALID_ARGUMENT, message=said, issues=issues)
+                )
+            arguments = found
+        return arguments if self._context is None else {**arguments, self._context: context}
+
+    def _executor(self) -> Callable[..., Any]:
+        function, bound = self._function, self._bound
+        if inspect.isasyncgenfunction(function):
+
+            @functools.wraps(function)
+            async def stream(arguments: dict[str, Any], context: Any) -> Any:
+                async for item in function(**bound(arguments, context)):
+                    yield item
+
+            return stream
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def run(arguments: dict[str, Any], context: Any) -> Any:
+                return await function(**bound(arguments, context))
+
+            return run
+
+        @functools.wraps(function)
+        def run_sync(arguments: dict[str, Any], context: Any) -> Any:
+            return function(**bound(arguments, context))
+
+        return run_sync
+
+
+def _hints(name: str, function: Callable[..., Any]) -> dict[str, Any]:
+    target = function if inspect.isroutine(function) else function.__call__  # type: ignore[operator]  # an object that is called
+    try:
+        return typing.get_type_hints(target, include_extras=True)
+    except (NameError, TypeError) as error:
+        raise ConfigurationError(
+            [Fault(f"has a type hint that cannot be resolved: {error}", name)]
+        ) from error
+
+
+def _parameters(
+    name: str, function: Callable[..., Any], hints: Mapping[str, Any]
+) -> tuple[list[inspect.Parameter], str | None]:
+    """The parameters that are arguments, and the one that gets the context."""
+    found: list[inspect.Parameter] = []
+    context: str | None = None
+    faults: list[Fault] = []
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.name == CONTEXT or hints.get(parameter.name) is ToolContext:
+            context = parameter.name
+        elif parameter.kind in (parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY):
+            faults.append(
+                Fault("cannot be given by name; tools take arguments by name", f"{name}.{parameter}")
+            )
+        else:
+            found.append(parameter)
+    if faults:
+        raise ConfigurationError(faults)
+    return found, context
+
+
+def _model(
+    name: str, parameters: list[inspect.Parameter], hints: Mapping[str, Any], doc: Doc
+) -> Any:
+    from pydantic import ConfigDict, Field, PydanticUserError, create_model  # noqa: PLC0415  # as above
+
+    fields: dict[str, Any] = {}
+    extra: typing.Literal["allow", "ignore"] = "ignore"
+    for parameter in parameters:
+        if parameter.kind is parameter.VAR_KEYWORD:
+            extra = "allow"
+            continue
+        hint = hints.get(parameter.name, Any)
+        said = doc.parameters.get(parameter.name)
+        if said and not _is_described(hint):
+            hint = typing.Annotated[hint, Field(description=said)]
+        default = ... if parameter.default is parameter.empty else parameter.default
+        fields[parameter.name] = (hint, default)
+    config = ConfigDict(
+        extra=extra, arbitrary_types_allowed=False, protected_namespaces=(), populate_by_name=True
+    )
+    try:
+        return create_model(name or "arguments", __config__=config, **fields)
+    except (PydanticUserError, TypeError, NameError) as error:
+        said = str(error).split("\n", 1)[0]
+        raise ConfigurationError([Fault(f"cannot become a schema: {said}", name)]) from error
+
+
+def _is_described(hint: Any) -> bool:
+    return any(getattr(meta, "description", None) for meta in getattr(hint, "__metadata__", ()))
+
+
+def _schema(model: Any) -> dict[str, Any]:
+    from pydantic.json_schema import GenerateJsonSchema  # noqa: PLC0415  # as above
+
+    class Untitled(GenerateJsonSchema):
+        def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002  # pydantic's name
+            return False
+
+    schema: dict[str, Any] = model.model_json_schema(schema_generator=Untitled)
+    for part in (schema, *schema.get("$defs", {}).values()):
+        part.pop("title", None)
+    schema.setdefault("properties", {})
+    if schema.get("additionalProperties") is True:
+        del schema["additionalProperties"]
+    return schema
+
+
+def _output_schema(hint: Any) -> dict[str, Any] | None:
+    """Schema of what the function promises, if that is an object with named fields."""
+    from pydantic import BaseModel, TypeAdapter  # noqa: PLC0415  # as above
+
+    if not isinstance(hint, type):
+        return None
+    named = issubclass(hint, BaseModel) or typing.is_typeddict(hint)
+    if not named and not hasattr(hint, "__dataclass_fields__"):
+        return None
+    return TypeAdapter(hint).json_schema(mode="serialization")
+
+
+def _issue(fault: Mapping[str, Any]) -> Issue:
+    parts = (str(part).replace("~", "~0").replace("/", "~1") for part in fault["loc"])
+    path = "".join(f"/{part}" for part in parts)
+    message = str(fault["msg"])
+    return Issue(path, message if len(message) <= 300 else message[:299] + "…", str(fault["type"]))
+
+
+class Doc(typing.NamedTuple):
+    """A docstring: what the tool does, and what its parameters mean."""
+
+    description: str
+    parameters: dict[str, str]
+
+    @classmethod
+    def of(cls, function: Callable[..., Any]) -> Doc:
+        """Read Google's `Args:` and Sphinx's `:param name:`; the rest is the description."""
+        text = inspect.getdoc(function) or ""
+        section = _ARGS.search(text)
+        head = text[: section.start()] if section else text
+        parameters = dict(_google(text[section.end() :])) if section else {}
+        parameters.update((name, " ".join(said.split())) for name, said in _SPHINX.findall(text))
+        return cls(_SPHINX_START.split(head, maxsplit=1)[0].strip(), parameters)
+
+
+_ARGS = re.compile(r"^(?:Args|Arguments|Parameters):[ \t]*$", re.MULTILINE)
+_SPHINX_START = re.compile(r"^:(?:param|return|returns|raises|type|rtype)\b", re.MULTILINE)
+_SPHINX = re.compile(r"^:param (?:[\w\[\], .|]+ )?(\w+):[ \t]*((?:.|\n(?!:|\n))*)", re.MULTILINE)
+_ITEM = re.compile(r"^(\s+)(\w+)(?:\s*\([^)]*\))?:\s*(.*)$")
+
+
+def _google(section: str) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    indent: str | None = None
+    for line in section.strip("\n").split("\n"):
+        if line.strip() and not line[:1].isspace():
+            break  # the next section
+        item = _ITEM.match(line)
+        if item and (indent is None or item[1] == indent):
+            indent = item[1]
+            found.append((item[2], item[3].strip()))
+        elif found and line.strip():
+            found[-1] = (found[-1][0], f"{found[-1][1]} {line.strip()}".strip())
+    return found

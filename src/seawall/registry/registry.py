@@ -1,0 +1,267 @@
+"""Which tools there are, checked when they come in.
+
+A registry may change while calls run: a call goes on with the tool it began with. Registering is
+safe from any thread; listeners are told in the thread that registers.
+"""
+
+from __future__ import annotations
+
+import difflib
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, Protocol, TypeVar, overload
+
+from seawall.contract.annotations import Risk
+from seawall.contract.errors import ConfigurationError, Fault
+from seawall.contract.tool import Tool
+from seawall.pipeline.arguments.schema import compile_schema
+from seawall.registry.function import tool as make_tool
+from seawall.registry.suggester import Suggester
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+MAX_NAME = 128
+MAX_HINTS = 3
+
+OnDuplicate = Literal["error", "replace", "keep"]
+OnInvalid = Literal["refuse", "quarantine"]
+
+
+class Watcher(Protocol):
+    """Something that composes chains: told before a tool comes in and after one went."""
+
+    def tool_added(self, tool: Tool) -> None:
+        """A tool is about to be callable; raising `ConfigurationError` keeps it out."""
+        ...
+
+    def tool_removed(self, name: str) -> None:
+        """A tool is gone."""
+        ...
+
+
+class Registry:
+    """Tools by name, in the order they came."""
+
+    def __init__(self, tools: Iterable[Tool | Callable[..., Any]] = ()) -> None:
+        self._tools: dict[str, Tool] = {}
+        self._quarantined: dict[str, str] = {}
+        self._suggester = Suggester()
+        self._watchers: weakref.WeakSet[Watcher] = weakref.WeakSet()
+        self._lock = threading.RLock()
+        self._register_all(tools)
+
+    def _register_all(self, tools: Iterable[Tool | Callable[..., Any]]) -> None:
+        faults: list[Fault] = []
+        for item in tools:
+            try:
+                self.register(item)
+            except ConfigurationError as error:
+                faults.extend(error.faults)
+        if faults:
+            raise ConfigurationError(faults)
+
+    def register(
+        self,
+        tool: Tool | Callable[..., Any],
+        *,
+        on_duplicate: OnDuplicate = "error",
+        on_invalid: OnInvalid = "refuse",
+    ) -> Tool:
+        """Add a tool; a plain function becomes one by its signature.
+
+        Name, duplicate and schemas are checked, and all faults are told in one
+        `ConfigurationError`. With `on_invalid="quarantine"` a tool whose schema is no good is kept
+        visible with the reason, and calls of it are refused. Gives the tool that now has the name.
+        """
+        if not isinstance(tool, Tool):
+            tool = make_tool(tool)
+        with self._lock:
+            known = self._tools.get(tool.name)
+            if known is not None and on_duplicate == "keep":
+                return known
+            faults = name_faults(tool.name)
+            if known is not None and on_duplicate == "error":
+                faults.append(
+                    Fault("is registered already; pass on_duplicate='replace' or 'keep'", tool.name)
+                )
+            if not callable(tool.executor):
+                faults.append(Fault("has no callable executor", f"{tool.name}.executor"))
+            broken = schema_faults(tool)
+            if faults or (broken and on_invalid == "refuse"):
+                raise ConfigurationError([*faults, *broken])
+            self._take_in(tool, broken)
+            return tool
+
+    def _take_in(self, tool: Tool, broken: Sequence[Fault]) -> None:
+        if broken:
+            self._quarantined[tool.name] = "; ".join(str(fault) for fault in broken)[:1_000]
+        else:
+            # Before anything is changed: a chain that cannot be composed keeps the tool out.
+            for watcher in tuple(self._watchers):
+                watcher.tool_added(tool)
+            self._quarantined.pop(tool.name, None)
+        self._suggester.add(tool.name)
+        self._tools[tool.name] = tool
+
+    @overload
+    def tool(self, function: F) -> F: ...
+
+    @overload
+    def tool(self, **fields: Any) -> Callable[[F], F]: ...
+
+    def tool(self, function: F | None = None, **fields: Any) -> F | Callable[[F], F]:
+        """Register a function, as a decorator; gives the function back unchanged."""
+
+        def decorate(function: F) -> F:
+            self.register(make_tool(function, **fields))
+            return function
+
+        return decorate if function is None else decorate(function)
+
+    def unregister(self, name: str) -> Tool | None:
+        """Remove a tool; calls that run go on. Gives it, or None if there was none."""
+        with self._lock:
+            tool = self._tools.pop(name, None)
+            self._quarantined.pop(name, None)
+            if tool is not None:
+                self._suggester.remove(name)
+                for watcher in tuple(self._watchers):
+                    watcher.tool_removed(name)
+            return tool
+
+    def get(self, name: str) -> Tool | None:
+        """The tool of exactly this name."""
+        return self._tools.get(name)
+
+    def names(self) -> tuple[str, ...]:
+        """All names, in the order they came."""
+        return tuple(self._tools)
+
+    def quarantined(self) -> Mapping[str, str]:
+        """Tools that are set aside, each with the reason."""
+        return dict(self._quarantined)
+
+    def quarantine_reason(self, name: str) -> str | None:
+        """Why a tool is set aside, or None."""
+        return self._quarantined.get(name) if self._quarantined else None
+
+    def copy(self, *, excluding: Iterable[str] = (), into: Registry | None = None) -> Registry:
+        """Copy all tools but `excluding`, for a sub-agent that must not call its own caller.
+
+        A name in `excluding` that is not registered is an error: it may be misspelt.
+        """
+        left_out = set(excluding)
+        missing = sorted(left_out - set(self._tools))
+        if missing:
+            raise ConfigurationError(
+                [Fault("is not registered, so it cannot be excluded", name) for name in missing]
+            )
+        target = Registry() if into is None else into
+        for name, tool in tuple(self._tools.items()):
+            if name not in left_out:
+                how: OnInvalid = "quarantine" if name in self._quarantined else "refuse"
+                target.register(tool, on_duplicate="error", on_invalid=how)
+        return target
+
+    def declarations(self) -> list[dict[str, Any]]:
+        """What a model API is told of the tools, in MCP's shape; quarantined ones are left out."""
+        return [
+            declaration(tool)
+            for name, tool in tuple(self._tools.items())
+            if name not in self._quarantined
+        ]
+
+    def overview(self, by: str = "category") -> str:
+        """A short list for a prompt, grouped by `category`, `family` or `risk`."""
+        if by not in ("category", "family", "risk"):
+            near = difflib.get_close_matches(by, ("category", "family", "risk"), 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise ConfigurationError(f"overview by {by!r} is not known{hint}")
+        groups: dict[str, list[Tool]] = {}
+        for tool in tuple(self._tools.values()):
+            groups.setdefault(_group(tool, by), []).append(tool)
+        lines: list[str] = []
+        for group in sorted(groups):
+            lines.append(f"{group}:")
+            lines.extend(f"  {tool.name}: {_first_line(tool.description)}" for tool in groups[group])
+        return "\n".join(lines)
+
+    def categories(self) -> tuple[str, ...]:
+        """The categories there are, sorted."""
+        return tuple(sorted({tool.category for tool in tuple(self._tools.values())}))
+
+    def suggest(self, name: str, *, allowed: Callable[[str], bool] | None = None) -> tuple[str, ...]:
+        """At most three names near an unknown one; never one the caller may not use."""
+        with self._lock:
+            return self._suggester.suggest(name, limit=MAX_HINTS, allowed=allowed)
+
+    def watch(self, watcher: Watcher) -> None:
+        """Tell `watcher` of tools that come and go, for as long as it lives."""
+        self._watchers.add(watcher)
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    def __iter__(self) -> Iterator[Tool]:
+        return iter(tuple(self._tools.values()))
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._tools
+
+
+def name_faults(name: object) -> list[Fault]:
+    """Say what is wrong with a tool's name: a text, 1 to 128 printable characters, not padded."""
+    if not isinstance(name, str):
+        return [Fault(f"a tool's name must be a text, not {type(name).__name__}", "name")]
+    shown = name[:40]
+    if not name.strip():
+        return [Fault("a tool's name must not be blank", "name")]
+    faults = []
+    if len(name) > MAX_NAME:
+        faults.append(Fault(f"the name has {len(name)} characters, {MAX_NAME} at most", shown))
+    if name != name.strip() or not name.isprintable():
+        faults.append(Fault("the name has blanks around it or unprintable characters", shown))
+    return faults
+
+
+def schema_faults(tool: Tool) -> list[Fault]:
+    """Say what is wrong with a tool's schemas."""
+    faults: list[Fault] = []
+    for field, schema in (("input_schema", tool.input_schema), ("output_schema", tool.output_schema)):
+        if schema is None:
+            continue
+        try:
+            compile_schema(
+                schema, where=f"{tool.name}.{field}", root_object=field == "input_schema"
+            )
+        except ConfigurationError as error:
+            faults.extend(error.faults)
+    return faults
+
+
+def declaration(tool: Tool) -> dict[str, Any]:
+    """One tool in MCP's shape."""
+    shape: dict[str, Any] = {"name": tool.name}
+    if tool.title is not None:
+        shape["title"] = tool.title
+    shape["description"] = tool.description
+    schema = dict(tool.input_schema)
+    shape["inputSchema"] = schema if "type" in schema else {"type": "object", **schema}
+    if tool.output_schema is not None:
+        shape["outputSchema"] = dict(tool.output_schema)
+    hints = tool.annotations.to_mcp()
+    if hints:
+        shape["annotations"] = hints
+    return shape
+
+
+def _group(tool: Tool, by: str) -> str:
+    if by == "risk":
+        return Risk(tool.effective_risk).name
+    return tool.category if by == "category" else tool.family or "none"
+
+
+def _first_line(text: str) -> str:
+    line = text.strip().split("\n", 1)[0]
+    return line if len(line) <= 120 else line[:119] + "…"

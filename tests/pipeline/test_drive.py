@@ -1,0 +1,363 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from seawall.pipeline.clock import SystemClock
+from seawall.pipeline.drive import Drive, LetGo
+from seawall.pipeline.invocation import Invocation
+from seawall.testing import FakeClock, LayerBench
+
+Body = Callable[[FakeClock, list[str]], Awaitable[Any]]
+
+
+class Stage:
+    """A driven coroutine on a fake clock, and what it left in its log."""
+
+    def __init__(self, grace_s: float = 1.0) -> None:
+        self.clock: Any = FakeClock()
+        self.log: list[str] = []
+        self.orphans: set[asyncio.Task[None]] = set()
+        self.call: Invocation = LayerBench(clock=self.clock).invocation()
+        self.grace_s = grace_s
+        self.drive: Drive[Any]
+
+    async def under(self, seconds: float | None, body: Body) -> Any:
+        coro = cast("Any", body(self.clock, self.log))
+        drive: Drive[Any] = Drive(coro, self.call, self.clock, self.grace_s, self.orphans)
+        self.drive = drive
+        timer = None if seconds is None else self.clock.call_later(seconds, drive.expire)
+        try:
+            return await drive
+        except asyncio.CancelledError:
+            if drive.expired and drive.settle():
+                return "timeout"
+            raise
+        except LetGo:
+            if drive.settle():
+                return "let go"
+            raise asyncio.CancelledError from None
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+
+async def _sleeps(clock: FakeClock, log: list[str]) -> str:
+    try:
+        await clock.sleep(10)
+    finally:
+        log.append("ended")
+    return "value"
+
+
+async def _cleans_up_slowly(clock: FakeClock, log: list[str]) -> str:
+    try:
+        await clock.sleep(10)
+    finally:
+        await clock.sleep(0.5)
+        log.append("cleaned")
+    return "value"
+
+
+async def _deaf(clock: FakeClock, log: list[str]) -> str:
+    end = clock.now() + 10
+    while clock.now() < end:
+        try:
+            await clock.sleep(end - clock.now())
+        except asyncio.CancelledError:
+            log.append("ignored")
+    log.append("finished")
+    return "late"
+
+
+async def _deaf_inner_task(clock: FakeClock, log: list[str]) -> str:
+    return await asyncio.ensure_future(_deaf(clock, log))
+
+
+async def _busy_deaf(clock: FakeClock, log: list[str]) -> str:
+    while "stop" not in log:
+        try:  # noqa: SIM105  # it has to swallow the cancel itself
+            await asyncio.sleep(0)
+        except asyncio.CancelledError:
+            pass
+    return "late"
+
+
+async def _fails_in_cleanup(clock: FakeClock, log: list[str]) -> str:
+    try:
+        await clock.sleep(10)
+    finally:
+        raise ValueError("in cleanup")
+
+
+async def test_a_coroutine_that_ends_in_time_gives_its_value() -> None:
+    stage = Stage()
+
+    assert await stage.clock.run(stage.under(11, _sleeps)) == "value"
+    assert stage.clock.now() == 10
+
+
+async def test_a_coroutine_past_its_limit_is_cancelled() -> None:
+    stage = Stage()
+
+    assert await stage.clock.run(stage.under(3, _sleeps)) == "timeout"
+    assert stage.clock.now() == 3
+    assert stage.log == ["ended"]
+
+
+async def test_cleanup_within_the_grace_is_waited_for() -> None:
+    stage = Stage()
+
+    assert await stage.clock.run(stage.under(3, _cleans_up_slowly)) == "timeout"
+    assert stage.log == ["cleaned"]
+    assert stage.clock.now() == 3.5
+    assert not stage.orphans
+
+
+@pytest.mark.parametrize("body", [_deaf, _deaf_inner_task])
+async def test_a_deaf_coroutine_is_let_go_after_its_grace_and_runs_on_alone(body: Body) -> None:
+    stage = Stage()
+
+    assert await stage.clock.run(stage.under(3, body)) == "let go"
+    assert stage.clock.now() == 4
+    assert len(stage.orphans) == 1
+    await stage.clock.advance(10)
+    assert not stage.orphans
+    assert stage.log[-1] == "finished"
+
+
+async def test_a_deaf_coroutine_that_never_waits_for_long_is_let_go_too() -> None:
+    stage = Stage(grace_s=0.02)
+    stage.clock = SystemClock()  # a fake clock waits until nothing is busy
+
+    assert await stage.under(0.02, _busy_deaf) == "let go"
+
+    stage.log.append("stop")
+    await asyncio.gather(*stage.orphans)
+    await asyncio.sleep(0)
+    assert not stage.orphans
+
+
+async def test_the_callers_cancel_of_a_deaf_coroutine_is_not_held_up() -> None:
+    stage = Stage()
+    running = asyncio.ensure_future(stage.under(None, _deaf))
+    await stage.clock.advance(1)
+
+    running.cancel()
+    await stage.clock.advance(1)
+
+    assert running.cancelled()
+    assert len(stage.orphans) == 1
+    await stage.clock.advance(20)
+    assert not stage.orphans
+
+
+async def test_the_callers_cancel_wins_over_a_value_given_in_spite_of_it() -> None:
+    stage = Stage()
+
+    async def swallows(clock: FakeClock, log: list[str]) -> str:
+        try:
+            await clock.sleep(10)
+        except asyncio.CancelledError:
+            log.append("swallowed")
+        return "value"
+
+    running = asyncio.ensure_future(stage.under(None, swallows))
+    await stage.clock.advance(1)
+    running.cancel()
+    await stage.clock.settle()
+
+    assert running.cancelled()
+    assert stage.log == ["swallowed"]
+
+
+@pytest.mark.parametrize("ours_first", [True, False])
+async def test_a_cancel_at_the_same_moment_as_the_limit_wins(ours_first: bool) -> None:
+    stage = Stage()
+    running = asyncio.ensure_future(stage.under(9, _sleeps))
+    await stage.clock.settle()
+
+    both = [stage.drive.expire, running.cancel]
+    for cancel in both if ours_first else reversed(both):
+        cancel()
+    await stage.clock.settle()
+
+    assert running.cancelled()
+
+
+async def test_a_second_cancel_during_cleanup_reaches_the_cleanup() -> None:
+    stage = Stage(grace_s=5)
+
+    async def stubborn(clock: FakeClock, log: list[str]) -> None:
+        try:
+            await clock.sleep(10)
+        finally:
+            try:
+                await clock.sleep(3)
+            except asyncio.CancelledError:
+                log.append("second")
+                raise
+
+    running = asyncio.ensure_future(stage.under(None, stubborn))
+    await stage.clock.advance(1)
+    running.cancel()
+    await stage.clock.advance(1)
+    running.cancel()
+    await stage.clock.settle()
+
+    assert running.cancelled()
+    assert stage.log == ["second"]
+    assert stage.clock.now() == 2
+
+
+async def test_an_error_during_cleanup_is_what_comes_out() -> None:
+    stage = Stage()
+
+    with pytest.raises(ValueError, match="in cleanup"):
+        await stage.clock.run(stage.under(3, _fails_in_cleanup))
+
+
+async def test_a_future_that_somebody_else_cancels_is_no_cancel_of_the_call() -> None:
+    stage = Stage()
+    waited_for: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def waits(clock: FakeClock, log: list[str]) -> str:
+        try:
+            await waited_for
+        except asyncio.CancelledError:
+            return "went on"
+        return "never"
+
+    running = asyncio.ensure_future(stage.under(5, waits))
+    await stage.clock.settle()
+    waited_for.cancel()
+    await stage.clock.settle()
+
+    assert await running == "went on"
+
+
+async def test_an_error_of_an_awaited_future_reaches_the_coroutine() -> None:
+    stage = Stage()
+    waited_for: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def waits(clock: FakeClock, log: list[str]) -> str:
+        try:
+            await waited_for
+        except OSError:
+            return "handled"
+        return "never"
+
+    running = asyncio.ensure_future(stage.under(5, waits))
+    await stage.clock.settle()
+    waited_for.set_exception(OSError("gone"))
+    await stage.clock.settle()
+
+    assert await running == "handled"
+
+
+async def test_scopes_of_the_tool_end_in_the_task_where_they_began() -> None:
+    stage = Stage(grace_s=5)
+    tasks: list[asyncio.Task[Any] | None] = []
+
+    async def looks(clock: FakeClock, log: list[str]) -> None:
+        tasks.append(asyncio.current_task())
+        try:
+            await clock.sleep(10)
+        finally:
+            await clock.sleep(1)
+            tasks.append(asyncio.current_task())
+
+    assert await stage.clock.run(stage.under(2, looks)) == "timeout"
+    assert tasks[0] is tasks[1]
+
+
+async def test_an_outer_timeout_is_not_taken_for_ours() -> None:
+    stage = Stage()
+
+    async def outer() -> None:
+        async with asyncio.timeout(0.01):
+            await stage.under(5, _sleeps)
+
+    with pytest.raises(TimeoutError):
+        await outer()
+    task = asyncio.current_task()
+    assert task is not None
+    assert task.cancelling() == 0
+
+
+async def test_after_our_timeout_the_task_is_not_left_cancelling() -> None:
+    stage = Stage()
+
+    async def twice() -> list[Any]:
+        first = await stage.under(1, _sleeps)
+        second = await stage.under(20, _sleeps)
+        task = asyncio.current_task()
+        assert task is not None
+        return [first, second, task.cancelling()]
+
+    assert await stage.clock.run(twice()) == ["timeout", "value", 0]
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["sleep", "swallow", "shield", "task", "spin"]),
+        st.sampled_from([0.0, 0.5, 1.0, 1.5]),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    steps=STEPS,
+    limit=st.none() | st.sampled_from([0.5, 1.0, 2.0, 2.5]),
+    cancel_at=st.none() | st.sampled_from([0.0, 0.5, 1.0, 1.75, 3.0]),
+    cancels=st.integers(1, 2),
+)
+def test_however_it_is_timed_a_cancel_from_outside_wins_and_nothing_hangs(
+    steps: list[tuple[str, float]], limit: float | None, cancel_at: float | None, cancels: int
+) -> None:
+    async def scene() -> None:
+        stage = Stage(grace_s=0.25)
+
+        async def body(clock: FakeClock, log: list[str]) -> str:
+            for kind, seconds in steps:
+                if kind == "swallow":
+                    try:  # noqa: SIM105  # a tool that ignores its cancellation
+                        await clock.sleep(seconds)
+                    except asyncio.CancelledError:
+                        pass
+                elif kind == "shield":
+                    await asyncio.shield(asyncio.ensure_future(clock.sleep(seconds)))
+                elif kind == "task":
+                    await asyncio.ensure_future(clock.sleep(seconds))
+                elif kind == "spin":
+                    await asyncio.sleep(0)
+                else:
+                    await clock.sleep(seconds)
+            return "value"
+
+        running = asyncio.ensure_future(stage.under(limit, body))
+        outcome_before_cancel = None
+        if cancel_at is not None:
+            await stage.clock.advance(cancel_at)
+            outcome_before_cancel = running.done()
+            for _ in range(cancels):
+                running.cancel()
+        await stage.clock.advance(50)
+
+        assert running.done()
+        if cancel_at is not None and not outcome_before_cancel:
+            assert running.cancelled()
+        else:
+            assert not running.cancelled()
+            assert running.result() in {"value", "timeout", "let go"}
+        assert not stage.orphans
+
+    asyncio.run(scene())
