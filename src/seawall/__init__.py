@@ -31,14 +31,16 @@ if TYPE_CHECKING:
     from seawall.contract.span import Digest, Outcome, Span
     from seawall.contract.tool import Tool, ToolCall
     from seawall.layers.environment import Environment
-    from seawall.layers.risk_gate import Answer
+    from seawall.layers.risk_gate import Gate
     from seawall.layers.risk_policies import AllowlistPolicy, RiskPolicy
+    from seawall.layers.risk_questions import Answer
     from seawall.orchestration.pipeline import Pipeline
     from seawall.pipeline.context import ToolContext
     from seawall.pipeline.invocation import Handler, Invocation
     from seawall.pipeline.layer import Layer, LayerContext, LayerRecipe, compose
     from seawall.pipeline.session import Permissions, Services, Session
-    from seawall.policy.model import Family, Policies
+    from seawall.policy.changes import Changes, Family
+    from seawall.policy.model import Policies
     from seawall.recording.metrics import Metrics
     from seawall.recording.trace import TraceRecorder
     from seawall.recording.usage import UsageTracker
@@ -66,14 +68,16 @@ _HOMES = {
     "contract.span": ("Digest", "Outcome", "Span"),
     "contract.tool": ("Tool", "ToolCall"),
     "layers.environment": ("Environment",),
-    "layers.risk_gate": ("Answer",),
+    "layers.risk_questions": ("Answer",),
+    "layers.risk_gate": ("Gate",),
     "layers.risk_policies": ("AllowlistPolicy", "RiskPolicy"),
     "orchestration.pipeline": ("Pipeline",),
     "pipeline.context": ("ToolContext",),
     "pipeline.invocation": ("Handler", "Invocation"),
     "pipeline.layer": ("Layer", "LayerContext", "LayerRecipe", "compose"),
     "pipeline.session": ("Permissions", "Services", "Session"),
-    "policy.model": ("Family", "Policies"),
+    "policy.changes": ("Changes", "Family"),
+    "policy.model": ("Policies",),
     "recording.metrics": ("Metrics",),
     "recording.trace": ("TraceRecorder",),
     "recording.usage": ("UsageTracker",),
@@ -92,6 +96,7 @@ __all__ = [
     "Answer",
     "AudioContent",
     "BreakerPolicy",
+    "Changes",
     "ConfigurationError",
     "Content",
     "Decision",
@@ -102,6 +107,7 @@ __all__ = [
     "FailureCode",
     "Family",
     "Fault",
+    "Gate",
     "Handler",
     "ImageContent",
     "Invocation",

@@ -76,7 +76,7 @@ async def test_case_result_size_04_an_image_stays_intact_or_is_removed() -> None
 
     assert result.content == (
         TextContent(text="y" * 100),
-        TextContent(text="[Left out, as a result may have 65,536 bytes: 1 images.]"),
+        TextContent(text="[Left out, as a result may have 65,536 bytes: 1 image.]"),
     )
 
 
@@ -126,7 +126,7 @@ def test_text_goes_first_and_parts_stay_where_they_fit_beside_it() -> None:
     result = limited(ToolResult(content=(large, text, small)), 10_000)
 
     assert result.content[:2] == (text, small)
-    assert "1 images" in result.text
+    assert "1 image" in result.text
 
 
 def test_a_text_that_is_cut_anyway_leaves_half_of_the_room_to_parts() -> None:
@@ -185,7 +185,7 @@ def test_the_line_names_every_kind_that_was_left_out() -> None:
     result = limited(ToolResult(content=content), 10_000)
 
     assert result.text == (
-        "[Left out, as a result may have 10,000 bytes: 1 images, 1 sounds, 2 resources, 1 links.]"
+        "[Left out, as a result may have 10,000 bytes: 1 image, 1 sound, 2 resources, 1 link.]"
     )
 
 

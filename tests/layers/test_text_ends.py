@@ -62,6 +62,18 @@ def test_a_cut_block_keeps_small_annotations_and_loses_large_ones() -> None:
         assert (one.annotations == extras) is kept
 
 
+def test_annotations_that_json_cannot_say_are_lost_and_the_text_is_kept() -> None:
+    cyclic: dict[str, Any] = {}
+    cyclic["a"] = cyclic
+    block = TextContent(text="x" * 5_000, meta=cyclic)
+
+    (one,) = kept_ends([(0, block)], [block_size(block, 0)], 1_000).values()
+
+    assert one.meta is None
+    assert one.text.count("x") == 1_000
+    assert "4,000 of 5,000 bytes" in one.text
+
+
 @pytest.mark.parametrize("size", [-1, 0])
 def test_no_room_is_no_text(size: int) -> None:
     assert text_head("abc", size) == text_tail("abc", size) == ""

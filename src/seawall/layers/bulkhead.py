@@ -8,7 +8,6 @@ keeps its place while it waits for its next attempt.
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import TYPE_CHECKING
 
 from seawall.contract.failure import FailureCode
@@ -78,9 +77,8 @@ class Bulkhead:
         if seconds is not None and seconds <= 0:
             return self._too_late(call)
         self._count(self.name, "waited")
-        said = f"and there was no place within {seconds or 0:g} s"
-        refuse = self._too_late if by_deadline else partial(self._overloaded, said=said)
-        return None if await room.wait(self._clock, seconds) else refuse(call)
+        entered = await room.wait(self._clock, seconds)
+        return None if entered else self._gave_up(call, seconds, by_deadline=by_deadline)
 
     def _patience(self, call: Invocation) -> tuple[float | None, bool]:
         """Seconds to wait in line at most, and whether the call's deadline is what sets them."""
@@ -106,6 +104,11 @@ class Bulkhead:
             layer=self.name,
             guidance="Wait for answers that are still out, then try again; or go on without it.",
         )
+
+    def _gave_up(self, call: Invocation, seconds: float | None, *, by_deadline: bool) -> ToolResult:
+        if by_deadline:
+            return self._too_late(call)
+        return self._overloaded(call, f"and there was no place within {seconds or 0:g} s")
 
     def _too_late(self, call: Invocation) -> ToolResult:
         return call.refuse(

@@ -44,10 +44,10 @@ MAX_ISSUES = 8
 MAX_REASON = 64
 
 _KINDS: dict[type, str] = {
-    ImageContent: "images",
-    AudioContent: "sounds",
-    EmbeddedResource: "resources",
-    ResourceLink: "links",
+    ImageContent: "image",
+    AudioContent: "sound",
+    EmbeddedResource: "resource",
+    ResourceLink: "link",
 }
 
 
@@ -109,11 +109,11 @@ def _cut(result: ToolResult, max_bytes: int) -> ToolResult:
     kept: dict[int, Content] = {**kept_ends(texts, sizes, budget - taken), **wholes}
     content = tuple(kept[place] for place in sorted(kept))
     left_out = Counter(
-        _KINDS.get(type(block), "parts")
+        _KINDS.get(type(block), "part")
         for place, block in blocks
         if place not in wholes and not isinstance(block, TextContent)
     )
-    said = [f"{count} {kind}" for kind, count in left_out.items()]
+    said = [f"{count} {kind}{'' if count == 1 else 's'}" for kind, count in left_out.items()]
     if structured is None and result.structured_content is not None:
         said.append("structured content")
     if said:

@@ -70,7 +70,9 @@ def _whole(sizes: Sequence[float], budget: float) -> tuple[int, float]:
 
 def _text_alone(text: tuple[int, TextContent], size: float) -> float:
     place, block = text
-    return size - extras_size(block) - (FRAME_BYTES if place else 0)
+    if block.annotations is None and block.meta is None:
+        return size - (FRAME_BYTES if place else 0)
+    return text_size(block.text)  # the size may be infinite for annotations that are no JSON
 
 
 def _room(place: int, block: TextContent, budget: float) -> int:

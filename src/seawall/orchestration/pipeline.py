@@ -88,7 +88,12 @@ class Pipeline:
         self._home = Home(self.clock.forget_loop)
         self._session = Session()
         self._on_progress = on_progress
-        self._recorders = (self.trace, self.usage, self.metrics, *recorders)
+        self._recorders: tuple[Recorder, ...] = (
+            self.trace,
+            self.usage,
+            self.metrics,
+            *recorders,
+        )
         self._numbers = itertools.count(1)
         self._prefix = self._chance.token(4)
         gate = risk if isinstance(risk, Gate) else self._gate(risk, confirm)

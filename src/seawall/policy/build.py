@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from seawall.pipeline.state import StateTable
     from seawall.policy.model import Policies
 
-LAYERS: tuple[type[LayerRecipe], ...] = (
+LAYERS: tuple[LayerRecipe, ...] = (
     EnvironmentGate,
     RiskGate,
     ArgumentCheck,
@@ -55,7 +55,7 @@ LAYERS: tuple[type[LayerRecipe], ...] = (
 )
 """The default chain, outermost first."""
 
-BY_NAME: Mapping[str, type[LayerRecipe]] = {
+BY_NAME: Mapping[str, LayerRecipe] = {
     str(getattr(layer, "name")): layer
     for layer in LAYERS  # noqa: B009  # recipes need no name
 }
@@ -196,8 +196,7 @@ class Builder:
 
 
 def _for_tool(layer: LayerRecipe | Layer, context: LayerContext) -> Layer | None:
-    recipe = getattr(layer, "for_tool", None)
-    return layer if recipe is None else recipe(context)
+    return layer.for_tool(context) if isinstance(layer, LayerRecipe) else layer
 
 
 def _parsing(handler: Handler) -> Handler:

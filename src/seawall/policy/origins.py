@@ -81,7 +81,9 @@ def fault_at(path: KeyPath, message: str, places: Mapping[KeyPath, Place]) -> Fa
 
 def dotted(path: KeyPath) -> str:
     """Write a path as TOML does, with quotes where it needs them."""
-    return ".".join(part if _BARE.fullmatch(part) else json.dumps(part) for part in path)
+    return ".".join(
+        part if _BARE.fullmatch(part) else json.dumps(part, ensure_ascii=False) for part in path
+    )
 
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")

@@ -85,7 +85,8 @@ class Registry:
                 faults.append(
                     Fault("is registered already; pass on_duplicate='replace' or 'keep'", tool.name)
                 )
-            if not callable(tool.executor):
+            executor: Any = tool.executor
+            if not callable(executor):
                 faults.append(Fault("has no callable executor", f"{tool.name}.executor"))
             broken = schema_faults(tool)
             if faults or (broken and on_invalid == "refuse"):
@@ -210,7 +211,7 @@ class Registry:
         return name in self._tools
 
 
-def name_faults(name: object) -> list[Fault]:
+def name_faults(name: Any) -> list[Fault]:
     """Say what is wrong with a tool's name: a text, 1 to 128 printable characters, not padded."""
     if not isinstance(name, str):
         return [Fault(f"a tool's name must be a text, not {type(name).__name__}", "name")]

@@ -52,7 +52,6 @@ def _object(optional: dict[str, Any] | None = None, /, **required: Any) -> dict[
         "type": "object",
         "properties": {**required, **(optional or {})},
         "required": list(required),
-        "additionalProperties": False,
     }
 
 
@@ -291,7 +290,7 @@ DESCRIBED: dict[str, Described] = {
             ({"expression": "0.1 + 0.2"}, {"result": "0.3", "exact": True}),
             ({"expression": "round(sqrt(2), 3)"}, {"result": "1.414", "exact": False}),
         ),
-        output_schema=_object(result=_TEXT, exact=_FLAG),
+        output_schema=_object({"fraction": _TEXT}, result=_TEXT, exact=_FLAG),
     ),
     "unit_convert": Described(
         category="math",

@@ -245,6 +245,7 @@ def test_a_metaschema_of_ones_own_may_be_among_the_resources() -> None:
         ({"type": "string", "nullable": True}, ["a", None], [1]),
         ({"type": ["string", "integer"], "nullable": True}, ["a", None], [[]]),
         ({"type": "string", "nullable": False}, ["a"], [None]),
+        ({"type": "string", "nullable": None}, ["a"], [None]),
         ({"enum": ["a"], "type": "string", "nullable": True}, ["a", None], ["b"]),
         ({"const": "a", "nullable": True}, ["a", None], ["b"]),
         ({"$ref": "#/$defs/n", "nullable": True}, [1, None], ["b"]),
@@ -564,7 +565,7 @@ def test_a_pattern_that_takes_exponential_time_ends_as_no_match(pattern: str) ->
     assert (issue.path, issue.keyword) == ("/a", "pattern")
 
 
-@pytest.mark.parametrize("pattern", ["((", "(a{1000}){1000}", r"\p{Nothing}", "[z-a]"])
+@pytest.mark.parametrize("pattern", ["((", "(a{1000}){1000}", "[z-a]"])
 def test_a_pattern_that_cannot_be_used_is_a_fault(pattern: str) -> None:
     assert list(refused(members(a={"pattern": pattern}))) == ["input_schema/properties/a/pattern"]
 

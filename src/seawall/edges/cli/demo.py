@@ -45,7 +45,7 @@ BUNDLED = (
     "note_search",
     "http_check",
 )
-PAUSE_S = 0.6
+PAUSE_S = 0.5
 THINKING_S = 0.3
 LONGEST_WAIT_MS = 3_000
 """However long the agent is told to wait, the demo is to end."""
@@ -129,7 +129,9 @@ class Stage:
 
     async def play(self) -> None:
         """Go through the script."""
-        self._environment.set("printer", False, repair="Ask somebody to switch the printer on.")
+        self._environment.set(
+            "printer", value=False, repair="Ask somebody to switch the printer on."
+        )
         self._audience.show("start", service=self._address, tools=len(self.pipeline.registry))
         for number, turn in enumerate(turns(self._address), 1):
             await self._clock.sleep(self._pause_s)
@@ -140,27 +142,40 @@ class Stage:
         if turn.before is not None:
             self._let_happen(turn.before)
         if turn.waits:
-            await self._ask("wait", f'{{"duration_ms": {self._told_to_wait_ms + MARGIN_MS}}}')
+            await self._wait()
         self._told_to_wait_ms = 0
         if turn.together:
-            await asyncio.gather(*(self._call(ask) for ask in turn.calls))
+            await asyncio.gather(*map(self._call, turn.calls))
             return
         for ask in turn.calls:
-            await self._call(ask)
+            refused = await self._call(ask)
+            tries = turn.patience
+            while refused and tries:
+                tries -= 1
+                await self._wait()
+                refused = await self._call(ask)
+
+    async def _wait(self) -> None:
+        """Wait as a model would: by a tool, and as long as the last answers said."""
+        wait_ms, self._told_to_wait_ms = self._told_to_wait_ms + MARGIN_MS, 0
+        await self._ask("wait", f'{{"duration_ms": {wait_ms}}}')
 
     def _let_happen(self, what: Happens) -> None:
         self._audience.show("happens", what=what.value)
         if what is Happens.PRINTER_ON:
-            self._environment.set("printer", True)
+            self._environment.set("printer", value=True)
         else:
             self._service.warehouse_is_up = what is Happens.WAREHOUSE_UP
 
-    async def _call(self, ask: Ask) -> None:
+    async def _call(self, ask: Ask) -> bool:
+        """Make a call; true if its answer was to come back later."""
         result = await self._ask(ask.tool, ask.arguments)
         wait_s = None if result.failure is None else result.failure.retry_after_s
-        if wait_s is not None:
-            told_ms = min(math.ceil(wait_s * 1000), LONGEST_WAIT_MS)
-            self._told_to_wait_ms = max(self._told_to_wait_ms, told_ms)
+        if wait_s is None:
+            return False
+        told_ms = min(math.ceil(wait_s * 1000), LONGEST_WAIT_MS)
+        self._told_to_wait_ms = max(self._told_to_wait_ms, told_ms)
+        return True
 
     async def _ask(self, tool: str, arguments: str) -> ToolResult:
         self._calls += 1
@@ -179,7 +194,7 @@ class Stage:
             retry_after_s=None if failure is None else failure.retry_after_s,
             hints=[] if failure is None else list(failure.hints),
             attempts=result.attempts,
-            duration_ms=result.duration_ms,
+            duration_ms=None if result.duration_ms is None else round(result.duration_ms, 3),
             text=result.render(),
         )
         return result
@@ -187,6 +202,8 @@ class Stage:
     async def _confirm(self, prepared: Prepared, decision: Decision) -> Answer:
         """Ask the demo's person, who thinks for a moment."""
         self._witness.asked(prepared.call_id)
+        if prepared.mended:
+            self._audience.show("mended", call=prepared.call_id, mended=list(prepared.mended))
         self._audience.show(
             "asked",
             call=prepared.call_id,

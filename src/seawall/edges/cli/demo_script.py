@@ -40,6 +40,8 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     """In parallel, instead of one after the other."""
     waits: bool = False
     """First wait, with the tool `wait`, as long as the answers of the last turn said."""
+    patience: int = 0
+    """How often a call that was told to come back later does so."""
     before: Happening | None = None
 
 
@@ -107,6 +109,7 @@ def turns(address: str) -> tuple[Turn, ...]:
         Turn(
             says="It waits as long as it was told, and checks again",
             waits=True,
+            patience=3,
             calls=(check,),
         ),
         Turn(
@@ -125,9 +128,10 @@ def turns(address: str) -> tuple[Turn, ...]:
             together=True,
         ),
         Turn(
-            says="It waits again, longer this time",
+            says="It waits again, and longer: a probe that fails doubles the time",
             before=Happening.WAREHOUSE_UP,
             waits=True,
+            patience=3,
             calls=(bolts, nuts),
         ),
         Turn(

@@ -10,7 +10,7 @@ import asyncio
 import json
 from collections import Counter
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from seawall.contract.errors import ConfigurationError
 
@@ -50,7 +50,7 @@ class ShopService:
         self.hung_up = 0
         """Requests whose client went away before there was an answer."""
 
-    async def __aenter__(self) -> ShopService:
+    async def __aenter__(self) -> Self:
         try:
             self._server = await asyncio.start_server(self._serve, HOST, 0, limit=_MAX_BODY)
         except OSError as error:

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from seawall.contract.annotations import Annotations
 from seawall.contract.failure import Failure, FailureCode, ToolFailed
-from seawall.pipeline.context import ToolContext
+from seawall.pipeline.context import ToolContext  # noqa: TC001  # read from the signature
 from seawall.registry.function import tool
 
 if TYPE_CHECKING:
@@ -79,7 +79,9 @@ class Shop:
         self._host = host
         self._port = port
 
-    async def ask(self, method: str, path: str, body: Any = None, *, key: str = "") -> Any:
+    async def ask(
+        self, method: str, path: str, body: Any = None, *, key: str = ""
+    ) -> dict[str, Any]:
         """Send a request; gives its JSON answer, or raises what went wrong."""
         reader, writer = await asyncio.open_connection(self._host, self._port)
         try:
@@ -99,12 +101,12 @@ class Shop:
         ).encode() + sent
 
 
-def _answer(received: bytes) -> Any:
+def _answer(received: bytes) -> dict[str, Any]:
     head, _, body = received.partition(b"\r\n\r\n")
     if not body:
         raise ConnectionResetError("the connection was closed before an answer came")
     status = int(head.split(b" ", 2)[1])
-    answer = json.loads(body)
+    answer: dict[str, Any] = json.loads(body)
     if status == 200:
         return answer
     code = FailureCode.NOT_FOUND if status == 404 else FailureCode.EXECUTION_FAILED

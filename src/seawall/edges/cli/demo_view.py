@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from seawall.edges.cli.paper import Paper
 
-MAX_LINES = 8
+MAX_LINES = 4
 MAX_LINE = 300
 
 _EVENTS_SAID = {
@@ -45,6 +45,7 @@ class LineView:
             "call": self._call,
             "asked": self._asked,
             "answered": self._answered,
+            "mended": self._mended,
             "attempt": self._attempt,
             "layer": self._layer,
             "result": self._result,
@@ -82,14 +83,16 @@ class LineView:
     def _answered(self, said: dict[str, Any]) -> None:
         self._put(said, "person", said["answer"].replace("_", " "), "yellow")
 
+    def _mended(self, said: dict[str, Any]) -> None:
+        self._put(said, "argument check", f"mended: {'; '.join(said['mended'])}", "yellow")
+
     def _attempt(self, said: dict[str, Any]) -> None:
-        if said["attempt"] == 1 and said["mended"]:
-            self._put(said, "argument check", f"mended {'; '.join(said['mended'])}", "yellow")
         if said["waited_ms"] is not None:
             self._put(said, "retry", f"waited {said['waited_ms']:.0f} ms, tried again", "yellow")
-        why = f": {said['reason'].replace('_', ' ')}" if said["reason"] else ""
-        what = f"attempt {said['attempt']} {said['outcome']}{why}, {said['duration_ms']:.1f} ms"
-        self._put(said, "executor", what, "dim")
+        if said["reason"]:
+            why = said["reason"].replace("_", " ")
+            what = f"attempt {said['attempt']} failed: {why}, after {said['duration_ms']:.1f} ms"
+            self._put(said, "executor", what, "")
 
     def _layer(self, said: dict[str, Any]) -> None:
         what = _EVENTS_SAID.get((said["layer"], said["did"]))
@@ -97,14 +100,18 @@ class LineView:
             self._put({}, said["layer"], what[0].format(tool=said["tool"]), what[1])
 
     def _result(self, said: dict[str, Any]) -> None:
+        if said["ok"]:
+            tries = f"{said['attempts']} attempts, " if said["attempts"] > 1 else ""
+            took = (f"  {tries}{said['duration_ms']:.1f} ms", "dim")
+            self._paper.line((_cut(said["text"]), "green"), took, lead=_lead(said, "answers"))
+            return
         lines = [line for line in said["text"].splitlines() if line.strip()]
-        style = "green" if said["ok"] else "red"
-        who = "answers" if said["ok"] else said["layer"].replace("_", " ")
+        who = said["layer"].replace("_", " ")
         for line in lines[:MAX_LINES]:
-            self._put(said, who, line if len(line) <= MAX_LINE else f"{line[:MAX_LINE]}…", style)
+            self._put(said, who, _cut(line), "red")
             who = ""
         if len(lines) > MAX_LINES:
-            self._put(said, "", f"… and {len(lines) - MAX_LINES} lines more", style)
+            self._put(said, "", f"… and {len(lines) - MAX_LINES} lines more", "red")
 
     def _put(self, said: dict[str, Any], who: str, what: str, style: str) -> None:
         self._paper.line((what, style), lead=_lead(said, who))
@@ -112,3 +119,7 @@ class LineView:
 
 def _lead(said: dict[str, Any], who: str) -> str:
     return f"    {said.get('call', ''):<4}{who:<17}"
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= MAX_LINE else f"{line[:MAX_LINE]}…"

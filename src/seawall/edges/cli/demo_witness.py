@@ -76,6 +76,8 @@ class Witness:
             return
         if span.attempt == 1 and span.mended:
             self.deeds["argument_check"]["mended"] += 1
+            if span.call_id not in self._asked:  # else shown with the question already
+                self._audience.show("mended", call=span.call_id, mended=list(span.mended))
         before_ms = self._ended_ms.get(span.call_id, 0.0)
         self._ended_ms[span.call_id] = span.queue_ms + span.duration_ms
         self._audience.show(
@@ -88,7 +90,6 @@ class Witness:
             duration_ms=round(span.duration_ms, 3),
             # Before the first attempt lie the gates; before all others only the wait.
             waited_ms=round(span.queue_ms - before_ms, 3) if span.attempt > 1 else None,
-            mended=list(span.mended),
         )
 
     def _on_call(self, finished: Finished) -> None:

@@ -52,8 +52,9 @@ class RateLimit:
         self._bound: OrderedDict[tuple[str, ...], BoundLimiter] = OrderedDict()
         self._fixed = self._limiter.bind(self._item, *self._key("", ""))
         context.slots.drop("tokens_left")
-        if not self._by_session and hasattr(self._fixed, "level"):
-            context.slots.slot("tokens_left", lambda: self._fixed.level)
+        level = getattr(self._fixed, "level", None)  # windows have no level to show
+        if not self._by_session and level is not None:
+            context.slots.slot("tokens_left", lambda: level)
 
     @classmethod
     def for_tool(cls, context: LayerContext) -> RateLimit | None:

@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Any
 from seawall.pipeline.arguments.reader import MAX_BYTES, MAX_DEPTH, MAX_DIGITS, Reason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 Fault = tuple[Reason, str, str]
 """Reason, JSON Pointer and message."""
 
 _FEW = 32
 _SHORT = 4096
+_FEWER = 12
+_SHORTER = 96
 _SMALL = 1 << 64
 _BIGGEST = 10**MAX_DIGITS
 _LONGEST_POINTER = 512
@@ -31,25 +33,41 @@ def out_of_bounds(value: Any, depth: int = MAX_DEPTH) -> Fault | None:
 
     Sizes are those of the shortest JSON text, so a mapping may be as large as a text may be.
     """
-    if type(value) is dict and len(value) <= _FEW and _is_small_and_flat(value):
+    if type(value) is dict and len(value) <= _FEW and _is_small(value):
         return None
     return _Walk(depth).fault(value)
 
 
-def _is_small_and_flat(value: dict[Any, Any]) -> bool:
-    for key, item in value.items():
-        if type(key) is not str or not key.isascii() or len(key) > _SHORT:
+def _is_small(value: dict[Any, Any], short: int = _SHORT, levels: int = 2) -> bool:
+    """Whether a value is far inside all bounds, as nearly every call's is."""
+    for key in value:
+        if type(key) is not str or not key.isascii() or len(key) > short:
             return False
+    return _are_small(value.values(), short, levels)
+
+
+def _are_small(items: Iterable[Any], short: int, levels: int) -> bool:
+    for item in items:
         kind = type(item)
         if kind is str:
-            if not item.isascii() or len(item) > _SHORT:
+            if len(item) > short or not item.isascii():
                 return False
         elif kind is int:
             if not -_SMALL < item < _SMALL:
                 return False
-        elif kind is not bool and item is not None and not (kind is float and isfinite(item)):
+        elif kind is not bool and item is not None and not _is_plain(item, kind, levels):
             return False
     return True
+
+
+def _is_plain(item: Any, kind: type, levels: int) -> bool:
+    if kind is float:
+        return isfinite(item)
+    # Few and short, so that even the largest such value is below `MAX_BYTES`.
+    if not levels or kind not in (dict, list) or len(item) > _FEWER:
+        return False
+    inside = _is_small if kind is dict else _are_small
+    return inside(item, _SHORTER, levels - 1)
 
 
 class _Walk:

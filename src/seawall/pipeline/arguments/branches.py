@@ -25,7 +25,7 @@ class Branch:
     """One alternative, and what it says for certain."""
 
     def __init__(self, documents: Documents, place: Place, index: int) -> None:
-        self.place = place
+        self.place = documents.final(place)
         self.name = label(place, index)
         self.nodes = list(_certain(documents, place))
         self.types = [name for node in self.nodes for name in wording.types(node.node)]

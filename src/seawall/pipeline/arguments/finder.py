@@ -70,7 +70,10 @@ class Finder:
         self._value = value
         if self.documents.is_ambiguous:
             return (Issue("", _UNFIT, "$dynamicRef"),)
-        self.visit(self.documents.root, value, "")
+        try:
+            self.visit(self.documents.root, value, "")
+        except RecursionError:  # the caller itself is deep inside of something
+            self.tell("", _UNFIT, "")
         order = {name: at for at, name in enumerate(self._secrecy.names)}
         return tuple(
             sorted(

@@ -216,10 +216,11 @@ class _Writer:
             return odd
         if type(value) is str and keyword in REMARKS:
             return False
+        if keyword == "nullable":
+            self.enforceable &= value is None or isinstance(value, bool)
+            return True
         if keyword in ENFORCED or not is_tolerated(keyword):
             self.enforceable = False
-        if keyword == "nullable":
-            return True
         return keyword in WELL_FORMED and not WELL_FORMED[keyword](value)
 
     def _enter(self, way: Way, level: int) -> None:

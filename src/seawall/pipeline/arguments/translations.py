@@ -58,7 +58,7 @@ def translate(said: dict[str, Any], dialect: Dialect) -> None:
     for keyword, is_fine in WELL_FORMED.items():
         if keyword in said and not is_fine(said[keyword]):
             del said[keyword]
-    if isinstance(said.get("nullable"), bool) and said.pop("nullable"):
+    if said.pop("nullable", None) is True:
         _allow_null(said)
 
 

@@ -1,0 +1,75 @@
+"""What was probably not meant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from seawall.contract.policy import RunPolicy
+from seawall.contract.tool import Tool
+from seawall.policy.changes import Changes
+from seawall.policy.explain import Given
+from seawall.policy.notes import default_note, duration_note, misspelt_note
+
+
+async def answer(arguments: dict[str, Any], context: Any) -> str:
+    return "done"
+
+
+def a_tool(duration: float | str | None) -> Tool:
+    return Tool("slow", "", {}, answer, duration=duration)
+
+
+@pytest.mark.parametrize(
+    ("duration", "timeout_s"), [(None, 1), (5, None), (5, 10), (0.5, 5.5), ("seconds", None)]
+)
+def test_a_timeout_with_room_for_the_duration_is_not_worth_a_word(
+    duration: float | str | None, timeout_s: float | None
+) -> None:
+    assert duration_note(a_tool(duration), Given(timeout_s, "tools.slow")) is None
+
+
+@pytest.mark.parametrize(
+    ("duration", "note"),
+    [
+        (300, "tools.slow (x.toml:3) gives slow 5 s, although it takes 300 s by its own word"),
+        (0.5, "tools.slow (x.toml:3) gives slow 5 s, although it takes 500 ms by its own word"),
+        (
+            "wait_s",
+            "tools.slow (x.toml:3) gives slow 5 s;"
+            " its argument 'wait_s', which holds its duration, widens nothing",
+        ),
+    ],
+)
+def test_a_timeout_that_a_tools_duration_would_widen_is_told(
+    duration: float | str, note: str
+) -> None:
+    assert duration_note(a_tool(duration), Given(5, "tools.slow (x.toml:3)")) == note
+
+
+def test_a_default_of_single_values_without_a_timeout_is_told() -> None:
+    note = default_note(Changes(rate="5/minute"), "default (x.toml:1)")
+
+    assert note is not None
+    assert note.startswith("default (x.toml:1) gives neither preset nor timeout_s")
+
+
+@pytest.mark.parametrize(
+    "default", [None, RunPolicy(), Changes(timeout_s=None), Changes(preset="legacy")]
+)
+def test_a_default_that_says_what_it_means_is_not_worth_a_word(
+    default: RunPolicy | Changes | None,
+) -> None:
+    assert default_note(default, "default") is None
+
+
+def test_a_rule_for_a_tool_of_nearly_that_name_is_told() -> None:
+    note = misspelt_note("htp_check", "tools.htp_check (x.toml:3)", ["calculate", "http_check"])
+
+    assert note == "tools.htp_check (x.toml:3) fits no tool; did you mean http_check?"
+
+
+@pytest.mark.parametrize("tools", [[], ["calculate"], ["ask_user"]])
+def test_a_rule_for_a_tool_that_is_not_there_is_no_mistake(tools: list[str]) -> None:
+    assert misspelt_note("ask_user_choice", "tools.ask_user_choice", tools) is None
