@@ -9,11 +9,9 @@ from __future__ import annotations
 import asyncio
 import heapq
 import itertools
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from seawall.contract.policy import RunPolicy
-from seawall.contract.result import ToolResult
 from seawall.contract.tool import Tool
 from seawall.pipeline.clock import Clock, Timer
 from seawall.pipeline.execute import executing
@@ -22,6 +20,11 @@ from seawall.pipeline.layer import LayerContext
 from seawall.pipeline.session import Session
 from seawall.pipeline.state import StateTable
 from seawall.pipeline.threads import Threads, Workers
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+
+    from seawall.contract.result import ToolResult
 
 __all__ = ["FakeClock", "FixedChance", "LayerBench", "scripted"]
 
@@ -193,9 +196,9 @@ class _Script:
 class LayerBench:
     """One layer, one tool, a fake clock; `events` has what the layer counted.
 
-        bench = LayerBench(policy=RunPolicy(timeout_s=5))
-        layer = Timeout.for_tool(bench.context)
-        result = await bench.call(compose([layer], bench.slow_tool(6)))
+    bench = LayerBench(policy=RunPolicy(timeout_s=5))
+    layer = Timeout.for_tool(bench.context)
+    result = await bench.call(compose([layer], bench.slow_tool(6)))
     """
 
     def __init__(

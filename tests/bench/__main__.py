@@ -16,8 +16,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from seawall import Annotations, BreakerPolicy, Pipeline, Policies, RunPolicy, Tool
 from tests.bench.measure import Case, Row, measured
+
+from seawall import Annotations, BreakerPolicy, Pipeline, Policies, RunPolicy, Tool
 
 BOUND = 3.0
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from seawall.pipeline.clock import SystemClock
 from seawall.pipeline.drive import Drive, LetGo
-from seawall.pipeline.invocation import Invocation
 from seawall.testing import FakeClock, LayerBench
+
+if TYPE_CHECKING:
+    from seawall.pipeline.invocation import Invocation
 
 Body = Callable[[FakeClock, list[str]], Awaitable[Any]]
 
@@ -182,7 +184,7 @@ async def test_a_cancel_at_the_same_moment_as_the_limit_wins(ours_first: bool) -
     running = asyncio.ensure_future(stage.under(9, _sleeps))
     await stage.clock.settle()
 
-    both = [stage.drive.expire, running.cancel]
+    both: list[Callable[[], Any]] = [stage.drive.expire, running.cancel]
     for cancel in both if ours_first else reversed(both):
         cancel()
     await stage.clock.settle()

@@ -72,7 +72,7 @@ class Annotations(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def retry_safe(self) -> bool:
-        """Whether the same call may be made again after a failure that leaves its effect unknown."""
+        """Whether the same call may be made again although its effect is not known."""
         return bool(self.read_only or self.idempotent)
 
     @property

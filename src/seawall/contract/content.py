@@ -59,7 +59,6 @@ class ResourceLink(_Block, frozen=True, tag="resource_link"):
 Content = TextContent | ImageContent | AudioContent | EmbeddedResource | ResourceLink
 
 
-
 def content_from_json(block: dict[str, Any]) -> Content:
     """Read one block in MCP's JSON shape; raises `ValueError` when it has none of the shapes."""
     found: Content = msgspec.convert(block, Content)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from seawall.contract.errors import ConfigurationError, Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 Mode = Literal["on", "shadow", "off"]
 """A layer that refuses can be on, off, or only say what it would have done."""

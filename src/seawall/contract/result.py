@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
 from seawall.contract.content import Content, TextContent
 from seawall.contract.failure import Failure, FailureCode
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class ToolResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -65,7 +65,7 @@ class Tool(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def effective_risk(self) -> Risk:
-        """The declared risk, or the one that the hints mean; sensitive tools are MEDIUM at least."""
+        """The declared risk, or what the hints mean; sensitive tools are MEDIUM at least."""
         undeclared = Risk.MEDIUM if self.imported else Risk.LOW
         found = self.annotations.risk(undeclared=undeclared) if self.risk is None else self.risk
         return max(found, Risk.MEDIUM) if self.annotations.sensitive else found

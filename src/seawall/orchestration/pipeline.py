@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
-from seawall.contract.decision import Prepared
 from seawall.contract.failure import FailureCode
 from seawall.contract.result import ToolResult
 from seawall.layers.environment import Environment
@@ -33,8 +31,10 @@ from seawall.registry.registry import Registry
 from seawall.registry.wrapping import wrap
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
     from types import TracebackType
 
+    from seawall.contract.decision import Prepared
     from seawall.contract.tool import Tool
     from seawall.pipeline.recorder import Recorder
     from seawall.pipeline.route import Route
@@ -330,7 +330,7 @@ class Pipeline:
         self._threads.close()
         self._home.close()
 
-    async def __aenter__(self) -> Pipeline:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(

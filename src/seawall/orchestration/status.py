@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from seawall.contract.errors import ConfigurationError
@@ -10,6 +9,8 @@ from seawall.layers.breaker.breaker import CircuitSlot
 from seawall.recording.metrics import Gauge
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from seawall.layers.breaker import Circuit
     from seawall.pipeline.route import Route
     from seawall.pipeline.state import Slots, StateTable
@@ -61,7 +62,9 @@ class Breakers:
     def _slot(self, tool: str) -> CircuitSlot:
         slot = self._find(tool)
         if slot is None:
-            raise ConfigurationError(f"{tool!r} has no breaker: no such tool, or none by its policy")
+            raise ConfigurationError(
+                f"{tool!r} has no breaker: no such tool, or none by its policy"
+            )
         return slot
 
     def _find(self, tool: str) -> CircuitSlot | None:
@@ -75,9 +78,7 @@ class Breakers:
         return found if isinstance(found, CircuitSlot) else None
 
 
-def gauges(
-    routes: Mapping[str, Route], states: StateTable, threads: Threads
-) -> Iterator[Gauge]:
+def gauges(routes: Mapping[str, Route], states: StateTable, threads: Threads) -> Iterator[Gauge]:
     """Everything that is read at a scrape."""
     for name, route in tuple(routes.items()):
         yield Gauge("seawall_in_flight", "Calls that are running", {"tool": name}, route.in_flight)
@@ -105,9 +106,14 @@ def _of_slots(name: str, route: Route, slots: Slots, states: StateTable) -> Iter
             )
     left = slots.find("tokens_left")
     if left is not None:
-        yield Gauge("seawall_limiter_tokens", "Calls that would be granted now", {"tool": name}, left())
+        yield Gauge(
+            "seawall_limiter_tokens", "Calls that would be granted now", {"tool": name}, left()
+        )
     orphans = slots.find("let_go")
     if orphans is not None:
         yield Gauge(
-            "seawall_let_go", "Attempts that ignored their cancellation and still run", {"tool": name}, len(orphans)
+            "seawall_let_go",
+            "Attempts that ignored their cancellation and still run",
+            {"tool": name},
+            len(orphans),
         )

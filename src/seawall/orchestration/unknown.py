@@ -23,7 +23,9 @@ def no_such_tool(registry: Registry, name: Any, call_id: str) -> ToolResult:
     there_are = "there are no tools" if not count else f"there are {count} tools"
     if hints:
         near = ", ".join(hints)
-        guidance = f"Nothing was run. Near names: {near}. Call one of them only if it is what you meant."
+        guidance = (
+            f"Nothing was run. Near names: {near}. Call one of them only if it is what you meant."
+        )
     elif count:
         kinds = registry.categories()
         more = ", …" if len(kinds) > MAX_CATEGORIES else ""
@@ -35,7 +37,9 @@ def no_such_tool(registry: Registry, name: Any, call_id: str) -> ToolResult:
         guidance = "Nothing was run. Go on without tools."
     return ToolResult.failed(
         FailureCode.NOT_FOUND,
-        f"no tool has the name {shown(asked)}; {there_are}" if asked else f"the call names no tool; {there_are}",
+        f"no tool has the name {shown(asked)}; {there_are}"
+        if asked
+        else f"the call names no tool; {there_are}",
         call_id=call_id,
         tool=asked[:MAX_SHOWN],
         reason="tool_not_found",

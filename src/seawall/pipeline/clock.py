@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, Self
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -145,7 +145,7 @@ class Limit:
         self._timer: Timer | None = None
         self.expired = False
 
-    def __enter__(self) -> Limit:
+    def __enter__(self) -> Self:
         task = asyncio.current_task()
         if task is None:
             raise RuntimeError("a time limit needs a running asyncio task")

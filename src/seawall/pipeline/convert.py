@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import itertools
 import json
+import math
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -35,9 +36,6 @@ _BLOCKS = (TextContent, ImageContent, AudioContent, EmbeddedResource, ResourceLi
 
 _FILE_ERRORS = (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError)
 """Answers about what was asked for, not about the health of the tool."""
-
-_encode = msgspec.json.Encoder(enc_hook=lambda value: _encodable(value)).encode
-_decode = msgspec.json.Decoder().decode
 
 
 def result_of(value: Any, call: Invocation) -> ToolResult:
@@ -126,16 +124,17 @@ def _plain(value: Any, depth: int) -> Any:
         }
     if isinstance(value, (list, tuple, set, frozenset)):
         return [_plain(item, depth - 1) for item in value]
+    if value is None or isinstance(value, (str, bool, int, float)):
+        return _plain_scalar(value)
+    return _plain(_encodable(value), depth - 1)
+
+
+def _plain_scalar(value: str | float | None) -> str | float | None:
     if isinstance(value, str):
         return _valid(value)
-    if isinstance(value, float):
-        return value if value - value == 0 else None
-    if value is None or isinstance(value, (bool, int)):
-        return value
-    try:
-        return _plain(_encodable(value), depth - 1)
-    except TypeError:
-        return f"<{type(value).__name__}>"
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
 
 
 def _encodable(value: Any) -> Any:
@@ -146,6 +145,10 @@ def _encodable(value: Any) -> Any:
     if isinstance(value, (range, Iterator)):
         return _taken(iter(value))
     return f"<{type(value).__name__}>"
+
+
+_encode = msgspec.json.Encoder(enc_hook=_encodable).encode
+_decode = msgspec.json.Decoder().decode
 
 
 def _taken(items: Iterator[Any]) -> list[Any]:
@@ -197,15 +200,18 @@ def failure_of(error: BaseException, *, retry_after_s: float | None = None) -> F
     )
 
 
+_KINDS: tuple[tuple[Any, FailureCode, str, bool], ...] = (
+    (PermissionError, FailureCode.PERMISSION_DENIED, "permission_denied", False),
+    (NotImplementedError, FailureCode.UNSUPPORTED, "unsupported", False),
+    (TimeoutError, FailureCode.EXECUTION_FAILED, "tool_timeout", True),
+    ((*_FILE_ERRORS, SystemExit), FailureCode.EXECUTION_FAILED, "tool_failed", False),
+)
+
+
 def _kind(error: BaseException) -> tuple[FailureCode, str, bool]:
-    if isinstance(error, PermissionError):
-        return FailureCode.PERMISSION_DENIED, "permission_denied", False
-    if isinstance(error, NotImplementedError):
-        return FailureCode.UNSUPPORTED, "unsupported", False
-    if isinstance(error, TimeoutError):
-        return FailureCode.EXECUTION_FAILED, "tool_timeout", True
-    if isinstance(error, (*_FILE_ERRORS, SystemExit)):
-        return FailureCode.EXECUTION_FAILED, "tool_failed", False
+    for kinds, code, reason, retryable in _KINDS:
+        if isinstance(error, kinds):
+            return code, reason, retryable
     return FailureCode.EXECUTION_FAILED, "tool_failed", True
 
 

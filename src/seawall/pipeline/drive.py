@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Generator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
@@ -188,16 +189,17 @@ async def _either(*futures: asyncio.Future[Any]) -> None:
 
 async def _finish(coro: Coroutine[Any, None, Any], waiting: asyncio.Future[Any] | None) -> None:
     """Drive to its end, from where it stands, a coroutine nobody waits for any more."""
-    try:
+    # Its call was answered long ago: there is nobody to tell.
+    with suppress(Exception):
         await _Rest(coro, waiting)
-    except Exception:  # noqa: BLE001, S110  # its call was answered long ago; there is nobody to tell
-        pass
 
 
 class _Rest:
     """What is left of a coroutine that was taken from its task."""
 
-    def __init__(self, coro: Coroutine[Any, None, Any], waiting: asyncio.Future[Any] | None) -> None:
+    def __init__(
+        self, coro: Coroutine[Any, None, Any], waiting: asyncio.Future[Any] | None
+    ) -> None:
         self._coro = coro
         self._waiting = waiting
 

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from seawall.pipeline.threads import Workers
 
 
-
 def executing(
     tool: Tool, clock: Clock, workers: Callable[[], Workers], *, on_defect: str = "result"
 ) -> Handler:

@@ -10,8 +10,10 @@ from __future__ import annotations
 import logging
 import re
 import traceback
-from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
 
 T = TypeVar("T")
 
@@ -106,7 +108,7 @@ def tell(listeners: Iterable[Callable[[T], Any]], news: T) -> None:
     for listener in listeners:
         try:
             listener(news)
-        except Foreign as error:  # noqa: PERF203  # free while nothing is raised
+        except Foreign as error:  # free while nothing is raised
             log_frames("a listener failed", error)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from seawall.contract.result import ToolResult
@@ -168,9 +168,7 @@ class Invocation:
         """Build the result of a refusal; `may_have_run` is false while nothing was begun."""
         if "may_have_run" not in fields and not self.started:
             fields["may_have_run"] = False
-        return ToolResult.failed(
-            code, message, call_id=self.call_id, tool=self.tool.name, **fields
-        )
+        return ToolResult.failed(code, message, call_id=self.call_id, tool=self.tool.name, **fields)
 
 
 def _not_recorded(call: Invocation, result: ToolResult) -> None:  # noqa: ARG001  # nobody records

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, runtime_checkable
 
-from seawall.pipeline.invocation import Handler, Invocation
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -14,6 +12,7 @@ if TYPE_CHECKING:
     from seawall.contract.tool import Tool
     from seawall.pipeline.chance import Chance
     from seawall.pipeline.clock import Clock
+    from seawall.pipeline.invocation import Handler, Invocation
     from seawall.pipeline.state import Slots, StateTable
 
 T = TypeVar("T")

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import msgspec
 
+from seawall.contract.result import ToolResult
 from seawall.contract.span import Outcome, Span
-
-if TYPE_CHECKING:
-    from seawall.contract.result import ToolResult
 
 
 class Finished(msgspec.Struct, frozen=True):

@@ -6,22 +6,21 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from seawall.contract.failure import Failure
-from seawall.contract.result import ToolResult
 from seawall.contract.span import Outcome, Span
 from seawall.pipeline.foreign import tell, told
-from seawall.pipeline.invocation import Invocation
 from seawall.pipeline.recorder import Finished, OnAttempt, OnCall, OnEvent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from seawall.contract.failure import Failure
     from seawall.contract.policy import RunPolicy
+    from seawall.contract.result import ToolResult
     from seawall.contract.span import Digest
     from seawall.contract.tool import Tool
     from seawall.pipeline.clock import Clock
     from seawall.pipeline.digest import Digester
-    from seawall.pipeline.invocation import Handler
+    from seawall.pipeline.invocation import Handler, Invocation
     from seawall.pipeline.recorder import Recorder
 
 
@@ -98,7 +97,7 @@ class Route:
         return self.bounded
 
     def finish(self, call: Invocation, result: ToolResult) -> ToolResult:
-        """Close the books of a call that came to a result, and give the result in its final form."""
+        """Close the books of a call that came to a result; gives the result in its final form."""
         now = self._now()
         failure = result.failure
         if call.attempt_open:

@@ -8,7 +8,6 @@ The first is outermost. What has nothing to do for a tool is not in its chain.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from seawall.contract.errors import ConfigurationError, Fault
@@ -29,7 +28,7 @@ from seawall.pipeline.route import Counting, Route
 from seawall.pipeline.threads import Threads, Workers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from seawall.contract.policy import RunPolicy
     from seawall.contract.result import ToolResult
@@ -55,10 +54,7 @@ LAYERS: tuple[LayerRecipe, ...] = (
 )
 """The default chain, outermost first."""
 
-BY_NAME: Mapping[str, LayerRecipe] = {
-    str(getattr(layer, "name")): layer
-    for layer in LAYERS  # noqa: B009  # recipes need no name
-}
+BY_NAME: Mapping[str, LayerRecipe] = {vars(layer)["name"]: layer for layer in LAYERS}
 """The layers by the name they have in policies, spans and docs."""
 
 Given = LayerRecipe | Layer | str

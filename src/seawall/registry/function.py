@@ -10,13 +10,15 @@ import functools
 import inspect
 import re
 import typing
-from collections.abc import Callable, Mapping
 from typing import Any, overload
 
 from seawall.contract.errors import ConfigurationError, Fault
 from seawall.contract.failure import Failure, FailureCode, Issue, ToolFailed
 from seawall.contract.tool import Tool
 from seawall.pipeline.context import ToolContext
+
+if typing.TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 CONTEXT = "context"
 """A parameter of this name, or of type `ToolContext`, gets the context and is no argument."""
@@ -147,7 +149,9 @@ def _parameters(
             context = parameter.name
         elif parameter.kind in (parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY):
             faults.append(
-                Fault("cannot be given by name; tools take arguments by name", f"{name}.{parameter}")
+                Fault(
+                    "cannot be given by name; tools take arguments by name", f"{name}.{parameter}"
+                )
             )
         else:
             found.append(parameter)

@@ -185,14 +185,18 @@ class Registry:
         lines: list[str] = []
         for group in sorted(groups):
             lines.append(f"{group}:")
-            lines.extend(f"  {tool.name}: {_first_line(tool.description)}" for tool in groups[group])
+            lines.extend(
+                f"  {tool.name}: {_first_line(tool.description)}" for tool in groups[group]
+            )
         return "\n".join(lines)
 
     def categories(self) -> tuple[str, ...]:
         """The categories there are, sorted."""
         return tuple(sorted({tool.category for tool in tuple(self._tools.values())}))
 
-    def suggest(self, name: str, *, allowed: Callable[[str], bool] | None = None) -> tuple[str, ...]:
+    def suggest(
+        self, name: str, *, allowed: Callable[[str], bool] | None = None
+    ) -> tuple[str, ...]:
         """At most three names near an unknown one; never one the caller may not use."""
         with self._lock:
             return self._suggester.suggest(name, limit=MAX_HINTS, allowed=allowed)
@@ -229,7 +233,10 @@ def name_faults(name: Any) -> list[Fault]:
 def schema_faults(tool: Tool) -> list[Fault]:
     """Say what is wrong with a tool's schemas."""
     faults: list[Fault] = []
-    for field, schema in (("input_schema", tool.input_schema), ("output_schema", tool.output_schema)):
+    for field, schema in (
+        ("input_schema", tool.input_schema),
+        ("output_schema", tool.output_schema),
+    ):
         if schema is None:
             continue
         try:

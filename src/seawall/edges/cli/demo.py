@@ -191,6 +191,7 @@ class Stage:
             code="" if failure is None else failure.code.value,
             reason="" if failure is None else failure.reason,
             layer="" if failure is None else failure.layer,
+            message="" if failure is None else failure.message,
             retry_after_s=None if failure is None else failure.retry_after_s,
             hints=[] if failure is None else list(failure.hints),
             attempts=result.attempts,

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 MAX_LINES = 4
 MAX_LINE = 300
+LEAD = 25
+"""Columns before what is said: the call's number, and who says it."""
 
 _EVENTS_SAID = {
     ("breaker", "open"): ("the circuit of {tool} opens", "bold red"),
@@ -38,6 +40,7 @@ class LineView:
 
     def __init__(self, paper: Paper) -> None:
         self._paper = paper
+        self._guided: set[str] = set()
         self._shown: dict[str, Callable[[dict[str, Any]], None]] = {
             "start": self._start,
             "turn": self._turn,
@@ -101,17 +104,26 @@ class LineView:
 
     def _result(self, said: dict[str, Any]) -> None:
         if said["ok"]:
-            tries = f"{said['attempts']} attempts, " if said["attempts"] > 1 else ""
-            took = (f"  {tries}{said['duration_ms']:.1f} ms", "dim")
-            self._paper.line((_cut(said["text"]), "green"), took, lead=_lead(said, "answers"))
+            self._answer(said)
             return
-        lines = [line for line in said["text"].splitlines() if line.strip()]
+        text, reason = said["text"], said["reason"]
+        if reason in self._guided:  # what to do then was said the first time
+            text = f"Error: {reason.replace('_', ' ')}: {said['message']}."
+        self._guided.add(reason)
+        lines = [line for line in text.splitlines() if line.strip()]
         who = said["layer"].replace("_", " ")
         for line in lines[:MAX_LINES]:
-            self._put(said, who, _cut(line), "red")
+            self._put(said, who, _cut(line, MAX_LINE), "red")
             who = ""
         if len(lines) > MAX_LINES:
             self._put(said, "", f"… and {len(lines) - MAX_LINES} lines more", "red")
+
+    def _answer(self, said: dict[str, Any]) -> None:
+        tries = f"{said['attempts']} attempts, " if said["attempts"] > 1 else ""
+        took = f"  {tries}{said['duration_ms']:.1f} ms"
+        room = self._paper.width - LEAD - len(took) if self._paper.is_terminal else MAX_LINE
+        answer = _cut(said["text"], max(room, LEAD))
+        self._paper.line((answer, "green"), (took, "dim"), lead=_lead(said, "answers"))
 
     def _put(self, said: dict[str, Any], who: str, what: str, style: str) -> None:
         self._paper.line((what, style), lead=_lead(said, who))
@@ -121,5 +133,5 @@ def _lead(said: dict[str, Any], who: str) -> str:
     return f"    {said.get('call', ''):<4}{who:<17}"
 
 
-def _cut(line: str) -> str:
-    return line if len(line) <= MAX_LINE else f"{line[:MAX_LINE]}…"
+def _cut(line: str, most: int) -> str:
+    return line if len(line) <= most else f"{line[: most - 1]}…"

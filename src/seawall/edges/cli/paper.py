@@ -68,7 +68,7 @@ class Paper:
         from rich.table import Table  # noqa: PLC0415  # as above
         from rich.text import Text  # noqa: PLC0415  # as above
 
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
         for name in columns:
             table.add_column(name, overflow="fold", no_wrap=name == columns[0])
         for row in rows:

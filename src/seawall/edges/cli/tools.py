@@ -47,6 +47,8 @@ def tools(options: ToolsOptions, paper: Paper, errors: Paper) -> Exit:
         errors.text("The registry has no tools.")
         return Exit.OK
     paper.table(COLUMNS, [_row(tool, registry, policies) for tool in registry])
+    if paper.is_terminal:
+        paper.line(("timeout: of an attempt; breaker: failures in a row, first cooldown", "dim"))
     for name, reason in registry.quarantined().items():
         errors.text(f"{name} is set aside: {reason}")
     return Exit.OK
@@ -120,6 +122,8 @@ def _row(tool: Tool, registry: Registry, policies: Policies) -> tuple[str, ...]:
 
 def _words(annotations: Annotations) -> str:
     hints = given_hints(annotations)
+    if hints.get("read_only"):
+        hints.pop("idempotent", None)  # what changes nothing is that anyway
     said = [hint.replace("_", "-") for hint, value in hints.items() if value]
     return ", ".join(said) or ("harmless" if annotations.declared else "not declared")
 
@@ -138,7 +142,7 @@ def _breaker(policy: RunPolicy) -> str:
     if breaker is None or breaker.mode == "off":
         return "none"
     shadow = " (shadow)" if breaker.mode == "shadow" else ""
-    return f"{breaker.threshold} in a row, {breaker.cooldown_s:g} s{shadow}"
+    return f"{breaker.threshold}, {breaker.cooldown_s:g} s{shadow}"
 
 
 def _describe(

@@ -1,8 +1,8 @@
 """Leave a tool alone that keeps failing.
 
 Inside `retry` it guards each attempt: an open circuit refuses before anything is tried, and a call
-stops being repeated when the circuit opens on its way. Only what speaks of the tool's health counts:
-a timeout, I/O that broke, a crash; what the tool answers, even that it cannot, does not.
+stops being repeated when the circuit opens on its way. Only what speaks of the tool's health
+counts: a timeout, I/O that broke, a crash; what the tool answers, even that it cannot, does not.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from seawall.contract.result import ToolResult
     from seawall.pipeline.invocation import Handler, Invocation
     from seawall.pipeline.layer import LayerContext
+
 
 class CircuitSlot:
     """Where a tool's circuit is kept. It is made by the first failure: before, it is closed."""
