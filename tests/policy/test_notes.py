@@ -37,8 +37,10 @@ def test_a_timeout_with_room_for_the_duration_is_not_worth_a_word(
         (0.5, "tools.slow (x.toml:3) gives slow 5 s, although it takes 500 ms by its own word"),
         (
             "wait_s",
-            "tools.slow (x.toml:3) gives slow 5 s;"
-            " its argument 'wait_s', which holds its duration, widens nothing",
+            (
+                "tools.slow (x.toml:3) gives slow 5 s;"
+                " its argument 'wait_s', which holds its duration, widens nothing"
+            ),
         ),
     ],
 )

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import pytest
 
 from seawall.contract.errors import ConfigurationError
 from seawall.policy import ready_made as module
 from seawall.policy.ready_made import label_of, ready_made, ready_made_names
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_each_ready_made_file_is_found_by_its_name() -> None:

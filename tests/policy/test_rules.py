@@ -109,8 +109,10 @@ def test_a_ready_made_preset_that_names_itself_starts_from_what_it_was() -> None
         ),
         (
             {("presets", "b"): Changes(), TOOL: Changes(preset="zzz")},
-            "tools.a.preset: 'zzz' is unknown;"
-            " known are quick_read, network, mutating, ladder, legacy, b",
+            (
+                "tools.a.preset: 'zzz' is unknown;"
+                " known are quick_read, network, mutating, ladder, legacy, b"
+            ),
         ),
         (
             {("presets", "a"): Changes(preset="a")},
@@ -134,16 +136,18 @@ def test_a_preset_that_cannot_be_is_noted_once(sections: dict[KeyPath, Any], fau
 
 def test_a_chain_of_presets_has_an_end() -> None:
     def chain(length: int) -> dict[KeyPath, Any]:
+        last: dict[KeyPath, Any] = {("presets", f"p{length}"): Changes(cost=2)}
         return {
-            ("presets", f"p{number}"): Changes(preset=f"p{number + 1}") for number in range(length)
-        } | {("presets", f"p{length}"): Changes(cost=2)}
+            ("presets", f"p{number}"): Changes(preset=f"p{number + 1}")
+            for number in range(1, length)
+        } | last
 
     origins = Origins()
 
     rules(chain(MAX_DEPTH), origins)
     assert origins.faults == []
     rules(chain(MAX_DEPTH + 1), origins)
-    assert "start from one another" in str(origins.faults[0])
+    assert "more than 16 presets start from one another" in str(origins.faults[0])
 
 
 def test_a_value_says_through_which_presets_it_came_and_from_which_line() -> None:

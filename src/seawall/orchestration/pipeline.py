@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+from seawall.contract.decision import Action
 from seawall.contract.failure import FailureCode
 from seawall.contract.result import ToolResult
 from seawall.layers.environment import Environment
@@ -77,9 +78,10 @@ class Pipeline:
         self.clock = clock or SystemClock()
         self.policies = policies or Policies.default()
         self.environment = environment or Environment(self.clock.now)
-        self.trace = trace or _trace(self.policies)
-        self.usage = usage or UsageTracker()
-        self.metrics = metrics or Metrics()
+        # An empty recorder is a false one, so each is compared with None.
+        self.trace = _trace(self.policies) if trace is None else trace
+        self.usage = UsageTracker(self.clock) if usage is None else usage
+        self.metrics = Metrics() if metrics is None else metrics
         self.states = StateTable()
         self.digester = Digester(digest_key)
         self.breakers = Breakers(self)
@@ -96,7 +98,7 @@ class Pipeline:
         )
         self._numbers = itertools.count(1)
         self._prefix = self._chance.token(4)
-        gate = risk if isinstance(risk, Gate) else self._gate(risk, confirm)
+        self._gate = risk if isinstance(risk, Gate) else self._made_gate(risk, confirm)
         self._builder = Builder(
             policies=self.policies,
             layers=listed(layers),
@@ -106,7 +108,7 @@ class Pipeline:
             recorders=self._recorders,
             digester=self.digester,
             threads=self._threads,
-            parts={Environment: self.environment, Gate: gate},
+            parts={Environment: self.environment, Gate: self._gate},
             on_defect=on_defect,
         )
         self._routes: dict[str, Route] = {}
@@ -116,7 +118,7 @@ class Pipeline:
         self.registry.watch(self)
         self.metrics.watch(lambda: gauges(self._routes, self.states, self._threads))
 
-    def _gate(self, policy: CallPolicy | None, confirm: Callable[..., Any] | None) -> Gate:
+    def _made_gate(self, policy: CallPolicy | None, confirm: Callable[..., Any] | None) -> Gate:
         settings = self.policies.risk
         if policy is None and settings.allow is not None:
             policy = AllowlistPolicy(settings.allow, settings.ask, settings.deny)
@@ -143,7 +145,7 @@ class Pipeline:
         """
         route = self._routes.get(name) if isinstance(name, str) else None
         if route is None:
-            return self._not_callable(name, call_id)
+            return self._not_callable(name, call_id, session or self._session)
         self._home.enter()
         call = Invocation(
             route.tool,
@@ -211,7 +213,8 @@ class Pipeline:
         """Parse, mend and check arguments without running anything: what would run, or why not."""
         route = self._routes.get(name)
         if route is None:
-            return no_such_tool(self.registry, name, "")
+            allowed = self._usable(session or self._session)
+            return no_such_tool(self.registry, name, "", allowed=allowed)
         call = Invocation(
             route.tool,
             route.policy,
@@ -299,7 +302,7 @@ class Pipeline:
             )
         route = self._routes.get(name)
         if route is None:
-            return self._not_callable(name, None)
+            return self._not_callable(name, None, outer.session)
         call = Invocation(
             route.tool,
             route.policy,
@@ -316,14 +319,28 @@ class Pipeline:
         left = None if outer.deadline is None else outer.deadline - self.clock.now()
         return await self._run(route, call, None, left if left is None else max(left, 0.001))
 
-    def _not_callable(self, name: str, call_id: str | None) -> ToolResult:
+    def _usable(self, session: Session) -> Callable[[str], bool]:
+        """Which names may be hinted at: none that session or policy deny, or that is set aside."""
+        policy = self._gate.policy
+        listed = policy if isinstance(policy, AllowlistPolicy) else None
+
+        def usable(name: str) -> bool:
+            standing = session.permissions.decision(name)
+            route = self._routes.get(name)
+            if route is None or (standing is not None and standing.action is Action.DENY):
+                return False
+            return listed is None or listed.for_tool(route.tool).action is not Action.DENY
+
+        return usable
+
+    def _not_callable(self, name: str, call_id: str | None, session: Session) -> ToolResult:
         call_id = call_id or f"{self._prefix}-{next(self._numbers)}"
         reason = self.registry.quarantine_reason(name) if isinstance(name, str) else None
         if reason is not None:
             return quarantined(name, reason, call_id)
         for recorder in self._recorders:
             recorder.unknown()
-        return no_such_tool(self.registry, name, call_id)
+        return no_such_tool(self.registry, name, call_id, allowed=self._usable(session))
 
     async def aclose(self) -> None:
         """End idle threads and the loop of `call_sync`, if there is one."""

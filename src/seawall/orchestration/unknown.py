@@ -9,16 +9,23 @@ from seawall.contract.result import ToolResult
 from seawall.pipeline.foreign import masked
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from seawall.registry.registry import Registry
 
 MAX_SHOWN = 80
 MAX_CATEGORIES = 20
 
 
-def no_such_tool(registry: Registry, name: Any, call_id: str) -> ToolResult:
-    """Say which names are near, or which categories there are; never the whole list."""
+def no_such_tool(
+    registry: Registry, name: Any, call_id: str, *, allowed: Callable[[str], bool] | None = None
+) -> ToolResult:
+    """Say which names are near, or which categories there are; never the whole list.
+
+    A name for which `allowed` says no is never a hint.
+    """
     asked = name if isinstance(name, str) else ""
-    hints = registry.suggest(asked)
+    hints = registry.suggest(asked, allowed=allowed)
     count = len(registry)
     there_are = "there are no tools" if not count else f"there are {count} tools"
     if hints:

@@ -75,8 +75,9 @@ class Clock:
         return found
 
     def forget_loop(self) -> None:
-        """Drop timers that belonged to a loop that was closed."""
-        self._deadlines.clear()
+        """Drop waits and timers that belonged to a loop that was closed."""
+        for shared in self._deadlines.values():
+            shared.forget_loop()
 
 
 class SystemClock(Clock):
@@ -121,6 +122,11 @@ class Deadlines:
     def leave(self, waiter: Expiring) -> None:
         """End a wait; nothing happens if it has expired."""
         self._waiting.pop(waiter, None)
+
+    def forget_loop(self) -> None:
+        """Begin anew: the timer was of a loop that was closed, and will not fire."""
+        self._waiting.clear()
+        self._armed = False
 
     def _fire(self) -> None:
         now = self._clock.now()

@@ -148,6 +148,6 @@ def _syntax_fault(message: str, text: str, label: str) -> Fault:
     found = _AT.search(message)
     if found is None:
         return Fault(message, file=label)
-    line = int(found[1]) if found[1] else text.count("\n") + 1
-    column = int(found[2]) if found[2] else None
+    end = (text.count("\n") + 1, len(text) - text.rfind("\n"))
+    line, column = (int(found[1]), int(found[2])) if found[1] else end
     return Fault(message[: found.start()], file=label, line=line, column=column)

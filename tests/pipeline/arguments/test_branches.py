@@ -191,3 +191,11 @@ def test_an_untagged_recursive_union_does_not_double_the_work_with_each_level() 
     for _ in range(60):
         value = {"x": value, "y": 1}
     assert len(faults(schema, value)) == 1
+
+
+def test_a_member_with_the_same_value_in_several_alternatives_is_no_tag() -> None:
+    one = shape("x", form={"const": "a"})
+    two = shape("x", form={"const": "b"})
+    assert faults({"anyOf": [one, two]}, {"kind": "x", "form": "c"}) == [
+        ("/form", 'expected one of ["a", "b"], got "c"')
+    ]

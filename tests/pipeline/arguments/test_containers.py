@@ -129,3 +129,9 @@ def test_of_many_allowed_names_the_first_are_listed() -> None:
     schema = {"properties": {f"p{n}": {} for n in range(50)}, "additionalProperties": False}
     ((_, _, said),) = faults(schema, {"zzz": 1})
     assert '"p19" and 30 more)' in said
+
+
+def test_an_unevaluated_item_far_back_is_blamed_on_the_list() -> None:
+    schema = {"contains": {"type": "integer"}, "unevaluatedItems": False}
+    found = faults(schema, [1] * 300 + ["x"])
+    assert found == [("", "", "does not fit the schema")]

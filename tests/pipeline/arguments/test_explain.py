@@ -153,7 +153,7 @@ HIDES: dict[str, tuple[Any, Any]] = {
     "under a condition": ({"if": {}, "then": members(key=MARKED)}, {"key": SECRET}),
     "of items": (members(keys={"items": MARKED}), {"keys": [SECRET]}),
     "of listed items": (members(keys={"prefixItems": [True, MARKED]}), {"keys": [1, SECRET]}),
-    "by pattern": ({"patternProperties": {"^k": MARKED}}, {"key": SECRET}),
+    "by pattern": ({"patternProperties": {"^k": MARKED}}, {"key": SECRET, "k2": SECRET}),
     "by an unreadable pattern": ({"patternProperties": {"((": MARKED}}, {"key": SECRET}),
     "of all others": ({"additionalProperties": MARKED}, {"key": SECRET}),
     "misspelt": (members(password=MARKED), {"pasword": SECRET}),

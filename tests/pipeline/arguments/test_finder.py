@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
-from seawall.pipeline.arguments.finder import ISSUES_AT_MOST
+from seawall.pipeline.arguments.dialects import DRAFT_2020
+from seawall.pipeline.arguments.documents import Documents
+from seawall.pipeline.arguments.finder import ISSUES_AT_MOST, Finder
 from seawall.pipeline.arguments.schema import compile_schema
+from seawall.pipeline.arguments.validators import Validators
 
 
 def members(**properties: Any) -> dict[str, Any]:
@@ -255,3 +258,45 @@ def test_a_caller_deep_inside_of_something_still_gets_an_answer() -> None:
     depth = len(inspect.stack(0))
     (issue,) = deep_inside(limit - depth - 120)
     assert issue.message == "does not fit the schema"
+
+
+def test_of_very_many_missing_members_a_hundred_are_told() -> None:
+    assert len(faults({"required": [f"p{number}" for number in range(300)]}, {})) == ISSUES_AT_MOST
+
+
+def test_a_document_of_another_draft_is_blamed_for_the_place_only() -> None:
+    known = {
+        "https://x.org/old": {
+            "$id": "https://x.org/old",
+            "$schema": "http://json-schema.org/draft-04/schema#",
+            "minimum": 0,
+            "exclusiveMinimum": True,
+        }
+    }
+    compiled = compile_schema(members(a={"$ref": "https://x.org/old"}), resources=known)
+    assert [(i.path, i.message) for i in compiled.faults({"a": -1})] == [
+        ("/a", "does not fit the schema")
+    ]
+
+
+def test_a_part_that_cannot_be_checked_by_itself_is_not_blamed() -> None:
+    class Unable(Validators):
+        def around(self, schema: Any) -> Any:
+            raise ValueError(schema)
+
+    schema = members(a={"type": "integer"})
+    finder = Finder(
+        Documents(schema, DRAFT_2020, {}),
+        DRAFT_2020,
+        Unable(schema, DRAFT_2020, {}, assert_formats=True),
+    )
+    assert [issue.path for issue in finder.find({"a": "x"})] == [""]
+
+
+def test_looking_for_what_no_part_speaks_of_ends_in_time() -> None:
+    schema = {
+        "patternProperties": {f"^k{number}$": {} for number in range(300)},
+        "unevaluatedProperties": False,
+    }
+    found = faults(schema, {f"x{number}": 1 for number in range(2000)})
+    assert found == [("", "does not fit the schema")]

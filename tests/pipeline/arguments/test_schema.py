@@ -399,6 +399,12 @@ def test_an_unknown_keyword_is_refused_or_by_wish_ignored() -> None:
     assert compile_schema(schema, unknown_keywords="ignore").is_valid({"a": ""})
 
 
+def test_unknown_keywords_are_ignored_but_known_ones_must_be_right() -> None:
+    assert list(refused({"mistake": 1, "type": "text"}, unknown_keywords="ignore")) == [
+        "input_schema/type"
+    ]
+
+
 def test_keywords_are_also_looked_at_where_only_a_reference_leads() -> None:
     schema = {
         **members(a={"$ref": "#/components/schemas/N"}),
@@ -771,3 +777,10 @@ def test_nothing_raises_but_a_configuration_error(
             assert bool(issues) is not compiled.is_valid(value)
         assert compiled.reason(issues) in REASONS
         assert explain("t", issues, value, compiled.schema if root_object else {})
+
+
+def test_what_stays_wrong_after_mending_is_told() -> None:
+    schema = members(a={"$ref": "#/gone"}, b={"$ref": "#/$defs/b"})
+    assert list(refused({**schema, "$defs": {"b": {"$id": "::::"}}})) == [
+        "input_schema/$defs/b/$id"
+    ]

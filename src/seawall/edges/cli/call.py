@@ -43,9 +43,10 @@ def call(tool: str, arguments: str | None, options: CallOptions) -> Exit:
     terminal = Terminal()
     asks = options.yes or (arguments != "-" and terminal.is_there)
     confirm = (allowed_once if options.yes else terminal.confirm) if asks else None
-    pipeline = Pipeline(
-        registry_from(options.registry), policies=policies_from(options.policy), confirm=confirm
-    )
+    registry, policies = registry_from(options.registry), policies_from(options.policy)
+    for note in policies.notes(registry) if policies else ():
+        Paper(sys.stderr).text(f"note: {note}")
+    pipeline = Pipeline(registry, policies=policies, confirm=confirm)
     result = asyncio.run(_called(pipeline, tool, text, options))
     _write(result, as_json=options.as_json)
     return exit_of(result.failure)

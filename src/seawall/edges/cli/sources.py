@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 OPTION = "--registry"
 
+_TAKES = "takes a module's name and an attribute in it, such as shop.tools:registry"
 _PLAIN_RESULTS = {"str", "int", "float", "bool", "bytes", "None", "NoneType"}
 
 
@@ -100,19 +101,25 @@ def _run(what: str, work: Callable[[], Any]) -> Any:
 def _found(where: str) -> Any:
     name, _, path = where.partition(":")
     if not name or not all(part.isidentifier() for part in name.split(".")):
-        raise ConfigurationError(
-            [Fault(f"takes module:attribute, such as shop.tools:registry, not {where!r}", OPTION)]
-        )
+        raise ConfigurationError([Fault(f"{_TAKES}, not {where!r}", OPTION)])
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.insert(0, here)
     thing: Any = _module(name)
     said = name
     for attribute in path.split(".") if path else ():
-        if not hasattr(thing, attribute):
-            raise ConfigurationError([Fault(_no_attribute(said, thing, attribute), OPTION)])
-        thing = getattr(thing, attribute)
+        thing = _attribute(said, thing, attribute)
         said = f"{said}:{attribute}" if said == name else f"{said}.{attribute}"
     return thing
+
+
+def _attribute(said: str, thing: Any, name: str) -> Any:
+    # An attribute may be made when it is asked for, by code that raises anything.
+    found = guarded(f"{said}.{name} raised", lambda: getattr(thing, name), _Raised)
+    if not isinstance(found, _Raised):
+        return found
+    if isinstance(found.error, AttributeError):
+        raise ConfigurationError([Fault(_no_attribute(said, thing, name), OPTION)])
+    raise ConfigurationError([Fault(f"{said}.{name} raised {described(found.error)}", OPTION)])
 
 
 def _module(name: str) -> Any:
@@ -122,14 +129,18 @@ def _module(name: str) -> Any:
     error = found.error
     missing = error.name if isinstance(error, ModuleNotFoundError) else None
     if missing and (name == missing or name.startswith(f"{missing}.")):
-        raise ConfigurationError([Fault(_no_module(missing), OPTION)])
+        raise ConfigurationError([Fault(_no_module(missing, name), OPTION)])
     raise ConfigurationError(
         [Fault(f"module {name!r} cannot be imported: {described(error)}", OPTION)]
     )
 
 
-def _no_module(name: str) -> str:
+def _no_module(name: str, asked: str) -> str:
+    if asked.endswith(".py"):
+        return f"{_TAKES}: without .py"
     parent, _, last = name.rpartition(".")
+    if hasattr(sys.modules.get(parent), last):
+        return f"there is no module {name!r}; did you mean '{parent}:{last}'?"
     places = getattr(sys.modules.get(parent), "__path__", None) if parent else [str(Path.cwd())]
     names = [f"{parent}.{info.name}" if parent else info.name for info in _modules(places)]
     near = _near(name if parent else last, names)
@@ -144,7 +155,8 @@ def _no_attribute(said: str, thing: Any, attribute: str) -> str:
     names = [name for name in dir(thing) if not name.startswith("_")]
     near = _near(attribute, names)
     if not near:
-        fitting = [name for name in names if isinstance(getattr(thing, name), (Tool, Registry))]
+        static = ((name, inspect.getattr_static(thing, name, None)) for name in names)
+        fitting = [name for name, value in static if isinstance(value, (Tool, Registry))]
         near = f"; it has {', '.join(fitting[:5])}" if fitting else ""
     return f"{said!r} has no {attribute!r}{near}"
 

@@ -38,6 +38,8 @@ def tools(options: ToolsOptions, paper: Paper, errors: Paper) -> Exit:
     """List the tools of a registry, or describe one of them."""
     registry = registry_from(options.registry)
     policies = policies_from(options.policy) or Policies.default()
+    for note in policies.notes(registry):
+        errors.text(f"note: {note}")
     if options.describe is not None:
         return _describe(registry, policies, options, paper, errors)
     if options.as_json:

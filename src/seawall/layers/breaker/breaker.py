@@ -43,6 +43,20 @@ class CircuitSlot:
             self.circuit = Circuit(self.policy, self._now, self._changed)
         return self.circuit
 
+    def retune(self, policy: BreakerPolicy) -> None:
+        """Put the circuit under new numbers: one that is open stays open, for the new cooldown."""
+        if policy == self.policy:
+            return
+        self.policy = policy
+        before, self.circuit = self.circuit, None
+        if before is None or before.state == "closed":
+            return
+        circuit = self.made()
+        for _ in range(policy.threshold):
+            circuit.failure(circuit.acquire() or 0, before.last_error)
+        if before.held_open:
+            circuit.force_open()
+
     def _changed(self, _: str, after: str) -> None:
         self._count("breaker", after)
 
@@ -54,22 +68,7 @@ def circuit_slot(context: LayerContext) -> CircuitSlot | None:
         return None
     slots = context.slots if policy.shared is None else context.states.shared(policy.shared)
     slot = slots.slot("circuit", lambda: CircuitSlot(policy, context.clock.now, context.count))
-    if slot.policy != policy:
-        slots.drop("circuit")
-        return slots.slot("circuit", lambda: _moved(slot, policy, context))
-    return slot
-
-
-def _moved(old: CircuitSlot, policy: BreakerPolicy, context: LayerContext) -> CircuitSlot:
-    """Put a circuit under new numbers: one that is open stays open, for the new cooldown."""
-    slot = CircuitSlot(policy, context.clock.now, context.count)
-    before = old.circuit
-    if before is not None and before.state != "closed":
-        circuit = slot.made()
-        for _ in range(policy.threshold):
-            circuit.failure(circuit.acquire() or 0, before.last_error)
-        if before.held_open:
-            circuit.force_open()
+    slot.retune(policy)
     return slot
 
 
@@ -106,23 +105,33 @@ class Breaker:
         try:
             result = await proceed(call)
         except BaseException:
-            if slot.circuit is not None:
-                slot.circuit.give_back(permit)
+            circuit = circuit or slot.circuit
+            if circuit is not None:
+                circuit.give_back(permit)
             raise
-        if result.failure is None:
-            if slot.circuit is not None:
-                slot.circuit.success(permit)
-        else:
-            self._settle(call, permit, result.failure, ran=call.attempt > before)
+        # The circuit that gave the permit, even if the policy has put another in its place.
+        circuit = circuit or slot.circuit
+        if result.failure is not None:
+            ran = call.attempt > before
+            self._settle(call, circuit, permit, result.failure, ran=ran)
+        elif circuit is not None:
+            circuit.success(permit)
         return result
 
-    def _settle(self, call: Invocation, permit: Permit, failure: Failure, *, ran: bool) -> None:
-        circuit = self._slot.circuit
+    def _settle(
+        self,
+        call: Invocation,
+        circuit: Circuit | None,
+        permit: Permit,
+        failure: Failure,
+        *,
+        ran: bool,
+    ) -> None:
         if not ran or self._says_nothing(call, failure):
             if circuit is not None:
                 circuit.give_back(permit)
         elif is_infrastructure(failure, call.error):
-            self._slot.made().failure(permit, _kind(failure))
+            (circuit or self._slot.made()).failure(permit, _kind(failure))
         elif circuit is not None:
             circuit.answered(permit)
 
