@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -38,8 +37,9 @@ class BreakerPolicy(msgspec.Struct, frozen=True, kw_only=True):
         faults = _Faults("breaker.")
         faults.at_least(1, threshold=self.threshold, permits=self.permits)
         faults.above_zero(cooldown_s=self.cooldown_s, max_cooldown_s=self.max_cooldown_s)
-        if self.max_cooldown_s < self.cooldown_s:
+        if not faults.found and self.max_cooldown_s < self.cooldown_s:
             faults.add("max_cooldown_s", f"is below cooldown_s ({self.cooldown_s:g})")
+        faults.texts(ignore=self.ignore)
         faults.one_of(mode=(self.mode, ("on", "shadow", "off")))
         faults.check()
 
@@ -91,8 +91,12 @@ class RunPolicy(msgspec.Struct, frozen=True, kw_only=True):
             max_delay_s=self.max_delay_s,
         )
         faults.not_negative(grace_s=self.grace_s, base_delay_s=self.base_delay_s)
-        for position, delay in enumerate(self.delays_s):
-            faults.not_negative(**{f"delays_s[{position}]": delay})
+        delays: Any = self.delays_s  # values come from anywhere, whatever their types say
+        if isinstance(delays, (tuple, list)):
+            for position, delay in enumerate(delays):
+                faults.not_negative(**{f"delays_s[{position}]": delay})
+        else:
+            faults.add("delays_s", f"must be a list of seconds, not {delays!r}")
         faults.at_least(0, max_retries=self.max_retries)
         faults.at_least(
             1,
@@ -110,9 +114,12 @@ class RunPolicy(msgspec.Struct, frozen=True, kw_only=True):
                 for name in ("rate_mode", "check_mode", "gate_mode", "max_concurrency_mode")
             },
         )
-        unknown = set(self.rate_key) - {"tool", "caller", "session", "global"}
-        if unknown or not self.rate_key or ("global" in self.rate_key and len(self.rate_key) > 1):
+        faults.texts(rate_key=self.rate_key)
+        if not faults.found and not _is_rate_key(self.rate_key):
             faults.add("rate_key", "takes any of tool, caller, session, or global alone")
+        breaker: Any = self.breaker
+        if breaker is not None and not isinstance(breaker, BreakerPolicy):
+            faults.add("breaker", "must be a BreakerPolicy, or None for no breaker")
         faults.check()
 
     @property
@@ -126,10 +133,10 @@ class _Faults:
 
     def __init__(self, prefix: str = "") -> None:
         self._prefix = prefix
-        self._found: list[Fault] = []
+        self.found: list[Fault] = []
 
     def add(self, key: str, message: str) -> None:
-        self._found.append(Fault(message, key=self._prefix + key))
+        self.found.append(Fault(message, key=self._prefix + key))
 
     def above_zero(self, **values: float | None) -> None:
         self._numbers("must be above 0; leave it out for no limit", lambda n: n > 0, values)
@@ -137,8 +144,18 @@ class _Faults:
     def not_negative(self, **values: float | None) -> None:
         self._numbers("must not be negative", lambda n: n >= 0, values)
 
-    def at_least(self, bound: int, **values: float | None) -> None:
-        self._numbers(f"must be at least {bound}", lambda n: n >= bound, values)
+    def at_least(self, bound: int, **values: Any) -> None:
+        for key, value in values.items():
+            if isinstance(value, float):
+                self.add(key, f"must be a whole number, not {value!r}")
+            else:
+                self._numbers(f"must be at least {bound}", lambda n: n >= bound, {key: value})
+
+    def texts(self, **values: Any) -> None:
+        for key, value in values.items():
+            fine = isinstance(value, (tuple, list)) and all(isinstance(v, str) for v in value)
+            if not fine:
+                self.add(key, f"must be a list of texts, not {value!r}")
 
     def one_of(self, **values: tuple[str, tuple[str, ...]]) -> None:
         for key, (value, allowed) in values.items():
@@ -147,16 +164,34 @@ class _Faults:
 
     def _numbers(self, complaint: str, fine: Any, values: Mapping[str, float | None]) -> None:
         for key, value in values.items():
-            if value is None:
+            if value is None and key in _OPTIONAL:
                 continue
             if not isinstance(value, (int, float)) or isinstance(value, bool):
                 self.add(key, f"must be a number, not {value!r}")
-            elif not math.isfinite(value) or not fine(value):
-                self.add(key, f"{complaint} (got {value:g})")
+            elif not abs(value) <= _LARGEST or not fine(value):
+                shown = f"{value:g}" if abs(value) <= _LARGEST else "not a number of this size"
+                self.add(key, f"{complaint} (got {shown})")
 
     def check(self) -> None:
-        if self._found:
-            raise ConfigurationError(self._found)
+        if self.found:
+            raise ConfigurationError(self.found)
+
+
+_LARGEST = 1e15
+"""Larger numbers of seconds, bytes or calls are slips; NaN is not below it either."""
+
+_OPTIONAL = {
+    "timeout_s",
+    "deadline_s",
+    "idle_timeout_s",
+    "max_concurrency",
+    "max_result_bytes",
+}
+
+
+def _is_rate_key(parts: tuple[str, ...]) -> bool:
+    alone = "global" not in parts or len(parts) == 1
+    return bool(parts) and alone and set(parts) <= {"tool", "caller", "session", "global"}
 
 
 PRESETS: Mapping[str, RunPolicy] = {

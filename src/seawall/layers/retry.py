@@ -60,7 +60,7 @@ class Retry:
             self._count(self.name, "retried")
             await self._clock.sleep(wait_s)
             later = await proceed(call)
-            if later.failure is not None and later.failure.code is FailureCode.CIRCUIT_OPEN:
+            if _is_refusal(later.failure):
                 # The circuit opened on the way: the call's own failure says more than a refusal.
                 return result
             result = later
@@ -114,6 +114,15 @@ class _Tried:
 
     def __init__(self, *, attempt_number: int) -> None:
         self.attempt_number = attempt_number
+
+
+def _is_refusal(failure: Failure | None) -> bool:
+    """Whether our breaker did not let the attempt be made; a tool may have a circuit too."""
+    return (
+        failure is not None
+        and failure.code is FailureCode.CIRCUIT_OPEN
+        and failure.layer != "executor"
+    )
 
 
 def is_transient(failure: Failure) -> bool:

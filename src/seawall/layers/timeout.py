@@ -133,7 +133,7 @@ class Timeout:
     ) -> ToolResult:
         self._count(self.name, "expired")
         said = f"{call.tool.name} gave no answer within {shown_seconds(seconds)}"
-        if not call.started:
+        if not call.begun:
             said += "; it waited for a free thread and was not begun"
         elif let_go:
             self._count(self.name, "let_go")

@@ -79,7 +79,7 @@ class Pipeline:
         self.policies = policies or Policies.default()
         self.environment = environment or Environment(self.clock.now)
         # An empty recorder is a false one, so each is compared with None.
-        self.trace = _trace(self.policies) if trace is None else trace
+        self.trace = _trace(self.policies, self.clock) if trace is None else trace
         self.usage = UsageTracker(self.clock) if usage is None else usage
         self.metrics = Metrics() if metrics is None else metrics
         self.states = StateTable()
@@ -147,6 +147,8 @@ class Pipeline:
         if route is None:
             return self._not_callable(name, call_id, session or self._session)
         self._home.enter()
+        if timeout_s is not None or deadline_s is not None:
+            _checked(timeout_s=timeout_s, deadline_s=deadline_s)
         call = Invocation(
             route.tool,
             route.policy,
@@ -177,8 +179,8 @@ class Pipeline:
                 result = await route.handle(call)
             else:
                 result = await self._within(route, call, timeout_s, deadline_s)
-        except BaseException:
-            route.cancelled(call)
+        except BaseException as error:
+            route.broken_off(call, error)
             raise
         finally:
             route.in_flight -= 1
@@ -188,12 +190,12 @@ class Pipeline:
         self, route: Route, call: Invocation, timeout_s: float | None, deadline_s: float | None
     ) -> ToolResult:
         """Run under limits of the caller's, or under the policy's deadline."""
-        call.timeout_s = _seconds("timeout_s", timeout_s)
+        call.timeout_s = timeout_s
         handle: Handler = route.with_limits()
-        if _seconds("deadline_s", deadline_s) is None or deadline_s is None:
+        if deadline_s is None:
             return await handle(call)
         call.deadline = call.arrived + deadline_s
-        with _Deadline(self.clock, deadline_s, call):
+        with _Deadline(self.clock, deadline_s, call, spares_attempts=self._builder.limits_attempts):
             return await handle(call)
         return call.refuse(
             FailureCode.TIMEOUT,
@@ -211,10 +213,9 @@ class Pipeline:
         session: Session | None = None,
     ) -> Prepared | ToolResult:
         """Parse, mend and check arguments without running anything: what would run, or why not."""
-        route = self._routes.get(name)
+        route = self._routes.get(name) if isinstance(name, str) else None
         if route is None:
-            allowed = self._usable(session or self._session)
-            return no_such_tool(self.registry, name, "", allowed=allowed)
+            return self._refused(name, "", session or self._session)
         call = Invocation(
             route.tool,
             route.policy,
@@ -248,14 +249,14 @@ class Pipeline:
         Buckets and circuits go on with what they hold. Raises `ConfigurationError`, and changes
         nothing, if any tool's new policy cannot work.
         """
-        before, self._builder.policies = self._builder.policies, policies
-        try:
-            routes = {name: self._builder.route(route.tool) for name, route in self._routes.items()}
-        except BaseException:
-            self._builder.policies = before
-            raise
-        self.policies = policies
-        self._routes.update(routes)
+        present = tuple(self._routes.items())
+        trial = self._builder.trial(policies)
+        for _, route in present:
+            trial.route(route.tool)
+        self.policies = self._builder.policies = policies
+        for name, route in present:
+            if self._routes.get(name) is route:
+                self._routes[name] = self._builder.route(route.tool)
 
     def policy_of(self, name: str) -> Any:
         """The policy under which a tool runs now, or None for a name that cannot be called."""
@@ -300,7 +301,8 @@ class Pipeline:
                 tool=name,
                 may_have_run=False,
             )
-        route = self._routes.get(name)
+        self._home.enter()
+        route = self._routes.get(name) if isinstance(name, str) else None
         if route is None:
             return self._not_callable(name, None, outer.session)
         call = Invocation(
@@ -335,11 +337,16 @@ class Pipeline:
 
     def _not_callable(self, name: str, call_id: str | None, session: Session) -> ToolResult:
         call_id = call_id or f"{self._prefix}-{next(self._numbers)}"
+        refusal = self._refused(name, call_id, session)
+        if refusal.failure is not None and refusal.failure.code is FailureCode.NOT_FOUND:
+            for recorder in self._recorders:
+                told((recorder.unknown,))
+        return refusal
+
+    def _refused(self, name: str, call_id: str, session: Session) -> ToolResult:
         reason = self.registry.quarantine_reason(name) if isinstance(name, str) else None
         if reason is not None:
             return quarantined(name, reason, call_id)
-        for recorder in self._recorders:
-            recorder.unknown()
         return no_such_tool(self.registry, name, call_id, allowed=self._usable(session))
 
     async def aclose(self) -> None:
@@ -359,26 +366,31 @@ class Pipeline:
         await self.aclose()
 
 
-def _trace(policies: Policies) -> TraceRecorder:
+def _trace(policies: Policies, clock: Clock) -> TraceRecorder:
     capacity = policies.trace.capacity
-    return TraceRecorder() if capacity is None else TraceRecorder(capacity)
+    if capacity is None:
+        return TraceRecorder(clock=clock)
+    return TraceRecorder(capacity, clock=clock)
 
 
 class _Deadline(Limit):
     """Cuts gates and waits short; an attempt that runs is cut by its own layer, with a grace."""
 
-    __slots__ = ("_call",)
+    __slots__ = ("_call", "_spares_attempts")
 
-    def __init__(self, clock: Clock, seconds: float, call: Invocation) -> None:
+    def __init__(
+        self, clock: Clock, seconds: float, call: Invocation, *, spares_attempts: bool
+    ) -> None:
         super().__init__(clock, seconds)
         self._call = call
+        self._spares_attempts = spares_attempts
 
     def expire(self) -> None:
-        if not self._call.live:
+        if not (self._call.live and self._spares_attempts):
             super().expire()
 
 
-def _seconds(name: str, value: float | None) -> float | None:
-    if value is not None and not value > 0:
-        raise ValueError(f"{name} must be above 0, or None for no limit; it is {value!r}")
-    return value
+def _checked(**limits: float | None) -> None:
+    for name, seconds in limits.items():
+        if seconds is not None and not seconds > 0:
+            raise ValueError(f"{name} must be above 0, or None for no limit; it is {seconds!r}")

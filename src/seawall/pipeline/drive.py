@@ -160,6 +160,7 @@ class Drive(Generic[T]):
         return self._coro.send(None)
 
     def _let_go(self, waiting: asyncio.Future[Any] | None) -> None:
+        self._call.end_attempt(self._clock.now())
         orphan = asyncio.get_running_loop().create_task(_finish(self._coro, waiting))
         self._orphans.add(orphan)
         orphan.add_done_callback(self._orphans.discard)

@@ -10,13 +10,11 @@ import functools
 import inspect
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from seawall.contract.failure import Failure, FailureCode
+from seawall.contract.failure import FailureCode
 from seawall.contract.result import ToolResult
 from seawall.pipeline.context import ToolContext
 from seawall.pipeline.convert import failure_of, parts_of, result_of
-from seawall.pipeline.foreign import Foreign, log_frames
+from seawall.pipeline.foreign import NOT_OURS, Foreign, log_frames
 from seawall.pipeline.retry_after import retry_after_of
 
 if TYPE_CHECKING:
@@ -35,36 +33,42 @@ def executing(
 
     `on_defect="raise"` lets exceptions of executors through, for development.
     """
-    run = _runner(tool.executor, workers)
+    run = _runner(tool.executor, workers, clock)
     now, wall = clock.now, clock.wall
 
     async def execute(call: Invocation) -> ToolResult:
         call.attempt += 1
-        call.attempt_open = True
-        call.error = None
+        call.attempt_open = call.live = True
+        call.begun = False
+        call.error = call.cancel_reason = None
         call.attempt_wall = wall()
-        call.attempt_started = begun = now()
+        call.attempt_started = now()
         context = ToolContext(call)
-        call.live = True
         error: BaseException | None = None
         value: Any = None
         try:
             value = await run(call, context)
-        except Foreign as raised:
-            error = raised
         except asyncio.CancelledError as cancel:
             if _is_cancelled():
                 context.give_up(call.cancel_reason or "cancelled")
                 raise
             error = cancel  # of something the tool waited for: nobody has cancelled this call
+        except NOT_OURS:
+            raise
+        except BaseException as raised:  # noqa: BLE001  # whatever a tool raises is its answer
+            error = raised
         finally:
-            call.live = False
-            call.executed_s = (call.executed_s or 0.0) + now() - begun
+            # Not if it was let go: then the call has ended, or is at its next attempt.
+            if call.live and call.attempt == context.attempt:
+                call.end_attempt(now())
         if error is None:
-            return result_of(value, call)
+            try:
+                return result_of(value, call)
+            except Foreign as raised:  # of code that came with the value: a generator, a model
+                error = raised
         if on_defect == "raise":
             raise error
-        return _failed(call, error, clock)
+        return _failed(call, context, error, clock)
 
     return execute
 
@@ -74,22 +78,14 @@ def _is_cancelled() -> bool:
     return task is None or task.cancelling() > 0
 
 
-def _failed(call: Invocation, error: BaseException, clock: Clock) -> ToolResult:
-    call.error = error
+def _failed(
+    call: Invocation, context: ToolContext, error: BaseException, clock: Clock
+) -> ToolResult:
+    if call.attempt == context.attempt:
+        call.error = error
     log_frames(f"tool {call.tool.name!r} raised", error)
     failure = failure_of(error, retry_after_s=retry_after_of(error, clock.wall))
-    failure = _bounded(failure)
-    result = ToolResult.of_failure(failure)
-    return result_of(result, call)
-
-
-def _bounded(failure: Failure) -> Failure:
-    """A tool's own failure may be of any size; what reaches the model may not."""
-    if len(failure.message) <= 2_000 and len(failure.guidance) <= 1_000:
-        return failure
-    return msgspec.structs.replace(
-        failure, message=failure.message[:2_000] + "…", guidance=failure.guidance[:1_000]
-    )
+    return result_of(ToolResult.of_failure(failure), call)
 
 
 def is_async(executor: Executor) -> bool:
@@ -103,16 +99,16 @@ def is_async(executor: Executor) -> bool:
     return inspect.iscoroutinefunction(entry) or inspect.isasyncgenfunction(entry)
 
 
-def _runner(executor: Executor, workers: Callable[[], Workers]) -> Any:
+def _runner(executor: Executor, workers: Callable[[], Workers], clock: Clock) -> Any:
     if not is_async(executor):
-        return _in_thread(executor, workers)
+        return _in_thread(executor, workers, clock)
     plain = executor.func if isinstance(executor, functools.partial) else executor
     entry = getattr(plain, "__call__", None)  # noqa: B004  # the method is looked at, not called
     if inspect.isasyncgenfunction(plain) or inspect.isasyncgenfunction(entry):
         return _streaming(executor)
 
     def run(call: Invocation, context: ToolContext) -> Any:
-        call.started = True
+        call.started = call.begun = True
         return executor(call.arguments if call.bound is None else call.bound, context)
 
     return run
@@ -120,7 +116,7 @@ def _runner(executor: Executor, workers: Callable[[], Workers]) -> Any:
 
 def _streaming(executor: Executor) -> Any:
     async def run(call: Invocation, context: ToolContext) -> Any:
-        call.started = True
+        call.started = call.begun = True
         arguments = call.arguments if call.bound is None else call.bound
         return await _last(executor(arguments, context), context)
 
@@ -150,12 +146,13 @@ def _partial(item: Any) -> ToolResult:
     return ToolResult(content=content, structured_content=structured)
 
 
-def _in_thread(executor: Executor, workers: Callable[[], Workers]) -> Any:
+def _in_thread(executor: Executor, workers: Callable[[], Workers], clock: Clock) -> Any:
     async def run(call: Invocation, context: ToolContext) -> Any:
         arguments = call.arguments if call.bound is None else call.bound
 
         def started() -> None:
-            call.started = True
+            call.started = call.begun = True
+            call.attempt_started = clock.now()  # the wait for a thread was no work
 
         def work() -> Any:
             value = executor(arguments, context)

@@ -24,6 +24,9 @@ MAX_MESSAGE = 500
 Foreign = (Exception, SystemExit)
 """What is turned into a value. `SystemExit` too: a tool must not end the program around it."""
 
+NOT_OURS = (KeyboardInterrupt, GeneratorExit)
+"""What is no answer of a tool, whoever raises it."""
+
 _SECRETS = re.compile(
     r"""(?ix)
     (?P<keyed>\b[\w-]*(?:key|token|secret|passw(?:or)?d|pwd|authorization|signature|credential|sig)\b

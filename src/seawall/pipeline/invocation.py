@@ -33,6 +33,7 @@ class Invocation:
         "attempt_started",
         "attempt_wall",
         "batch_id",
+        "begun",
         "bound",
         "call_id",
         "cancel_reason",
@@ -103,6 +104,8 @@ class Invocation:
         """Time inside the executor over all attempts; None if it never began."""
         self.started = False
         """Whether any attempt's executor has begun, so that an effect is possible."""
+        self.begun = False
+        """The same of the newest attempt alone: one may end while it waits for a thread."""
         self.live = False
         """Whether the executor runs right now: progress counts only then."""
         self.shown = False
@@ -110,6 +113,7 @@ class Invocation:
         self.error: BaseException | None = None
         """What the last attempt raised, for classifying by type; dropped when the call ends."""
         self.cancel_reason: str | None = None
+        """Why the newest attempt is being given up."""
         self.idempotency_key: str | None = None
         self.on_progress: Progress | None = None
         self.verdicts: tuple[str, ...] = ()
@@ -127,6 +131,12 @@ class Invocation:
             self.refusal = self.prepare(self)
             self.unprepared = False
         return self.refusal
+
+    def end_attempt(self, now: float) -> None:
+        """The executor has ended, or is let go and no longer this call's."""
+        self.live = False
+        if self.begun:
+            self.executed_s = (self.executed_s or 0.0) + now - self.attempt_started
 
     def known_arguments(self) -> Any:
         """The prepared arguments, or what was given while there are none."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
-from seawall.pipeline.foreign import leaves
+from seawall.pipeline.foreign import Foreign, leaves
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,21 +22,24 @@ def retry_after_of(error: BaseException, wall: Callable[[], float]) -> float | N
             found = seconds(_quietly(leaf, name), wall)
             if found is not None:
                 return found
-        headers = _quietly(_quietly(leaf, "response"), "headers")
-        get = _quietly(headers, "get")
-        if callable(get):
-            found = seconds(get("retry-after") or get("Retry-After"), wall)
-            if found is not None:
-                return found
+        found = seconds(_header(leaf), wall)
+        if found is not None:
+            return found
     return None
 
 
 def _quietly(thing: Any, name: str) -> Any:
     # Properties of foreign exceptions may raise: an HTTP error's `response` does when unset.
-    try:
+    with suppress(*Foreign):
         return getattr(thing, name, None)
-    except (RuntimeError, ValueError, TypeError, LookupError):
-        return None
+    return None
+
+
+def _header(error: BaseException) -> Any:
+    get = _quietly(_quietly(_quietly(error, "response"), "headers"), "get")
+    with suppress(*Foreign):
+        return get("retry-after") or get("Retry-After")
+    return None
 
 
 def seconds(value: Any, wall: Callable[[], float]) -> float | None:

@@ -116,15 +116,18 @@ class Route:
         self._finished(call, outcome, reason, layer, now, result)
         return result
 
-    def cancelled(self, call: Invocation) -> None:
-        """Close the books of a call that its caller cancelled."""
+    def broken_off(self, call: Invocation, error: BaseException) -> None:
+        """Close the books of a call that its caller cancelled, or that a defect broke off."""
         now = self._now()
-        if call.attempt_open:
-            self._close(call, Outcome.FAILED, "cancelled", now)
-        elif call.attempt == 0:
-            self._span(call, 0, call.arrived, Outcome.DENIED, "cancelled", now)
         outcome = Outcome.FAILED if call.attempt else Outcome.DENIED
-        self._finished(call, outcome, "cancelled", "", now, None)
+        reason = "cancelled"
+        if isinstance(error, Exception):
+            reason = "tool_failed" if call.attempt else "gate_failed"
+        if call.attempt_open:
+            self._close(call, outcome, reason, now)
+        elif call.attempt == 0:
+            self._span(call, 0, call.arrived, outcome, reason, now)
+        self._finished(call, outcome, reason, "", now, None)
 
     def close_attempt(self, call: Invocation, result: ToolResult) -> None:
         """Record an attempt that another one follows."""

@@ -8,6 +8,7 @@ The first is outermost. What has nothing to do for a tool is not in its chain.
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from seawall.contract.errors import ConfigurationError, Fault
@@ -25,6 +26,7 @@ from seawall.pipeline.arguments.prepare import Preparing
 from seawall.pipeline.execute import executing
 from seawall.pipeline.layer import Layer, LayerContext, LayerRecipe, compose
 from seawall.pipeline.route import Counting, Route
+from seawall.pipeline.state import StateTable
 from seawall.pipeline.threads import Threads, Workers
 
 if TYPE_CHECKING:
@@ -38,7 +40,6 @@ if TYPE_CHECKING:
     from seawall.pipeline.digest import Digester
     from seawall.pipeline.invocation import Handler, Invocation
     from seawall.pipeline.recorder import Recorder
-    from seawall.pipeline.state import StateTable
     from seawall.policy.model import Policies
 
 LAYERS: tuple[LayerRecipe, ...] = (
@@ -114,6 +115,15 @@ class Builder:
         self._parts = {**parts, type(digester): digester}
         self._on_defect = on_defect
         self._origin = clock.now()
+        self.limits_attempts = Timeout in layers
+        """Whether attempts are cut by a layer of their own."""
+
+    def trial(self, policies: Policies) -> Builder:
+        """Give a builder for other policies that touches nothing of what layers remember."""
+        other = copy(self)
+        other.policies = policies
+        other._states = StateTable()  # noqa: SLF001  # it is one of us
+        return other
 
     def route(self, tool: Tool) -> Route:
         """Compose one tool's chain; raises `ConfigurationError` if its policy cannot work."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Listeners to calls: spans, usage, metrics. One that fails harms no call."""

@@ -71,8 +71,8 @@ def test_a_reference_is_relative_to_the_schema_it_stands_in() -> None:
 def test_old_drafts_name_anchors_by_id() -> None:
     root = {"definitions": {"a": {"$id": "#here", "title": "a"}}}
     assert followed("#here", root=root, dialect=DRAFT_7) == "a"
-    root = {"id": "https://x.org/", "definitions": {"a": {"id": "a", "title": "a"}}}
-    assert followed("a", root=root, dialect=DRAFT_4) == "a"
+    named = {"id": "https://x.org/", "definitions": {"a": {"id": "a", "title": "a"}}}
+    assert followed("a", root=named, dialect=DRAFT_4) == "a"
 
 
 def test_beside_a_reference_old_drafts_have_no_id() -> None:

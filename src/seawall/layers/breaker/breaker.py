@@ -139,7 +139,7 @@ class Breaker:
         """Not about the tool: the caller's deadline, a full house, an error the policy ignores."""
         if failure.reason in ("deadline_exceeded", "overloaded") and failure.layer != "executor":
             return True
-        if failure.reason == "attempt_timeout" and not call.started:
+        if failure.reason == "attempt_timeout" and not call.begun:
             return True
         if not self._ignored or call.error is None:
             return False
