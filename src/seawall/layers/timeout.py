@@ -93,7 +93,8 @@ class Timeout:
         self, call: Invocation, proceed: Handler, waits: Deadlines | _Single, *, by_deadline: bool
     ) -> ToolResult:
         attempt = cast("Coroutine[Any, None, ToolResult]", proceed(call))
-        drive = Drive(attempt, call, self._clock, self._grace_s, self._orphans)
+        reason = "deadline_exceeded" if by_deadline else "attempt_timeout"
+        drive = Drive(attempt, call, self._clock, self._grace_s, self._orphans, reason)
         waits.enter(drive)
         let_go = False
         try:
@@ -107,7 +108,7 @@ class Timeout:
                 raise asyncio.CancelledError from None
         finally:
             waits.leave(drive)
-        return self._given_up(call, waits.seconds, by_deadline=by_deadline, let_go=let_go)
+        return self._given_up(call, waits.seconds, reason, let_go=let_go)
 
     def _limit(self, call: Invocation) -> tuple[float | None, bool]:
         """Seconds for this attempt, and whether the call's deadline is what sets them."""
@@ -129,7 +130,7 @@ class Timeout:
         )
 
     def _given_up(
-        self, call: Invocation, seconds: float, *, by_deadline: bool, let_go: bool
+        self, call: Invocation, seconds: float, reason: str, *, let_go: bool
     ) -> ToolResult:
         self._count(self.name, "expired")
         said = f"{call.tool.name} gave no answer within {shown_seconds(seconds)}"
@@ -144,7 +145,7 @@ class Timeout:
         return call.refuse(
             FailureCode.TIMEOUT,
             said,
-            reason="deadline_exceeded" if by_deadline else "attempt_timeout",
+            reason=reason,
             layer=self.name,
             may_have_run=call.started,
         )

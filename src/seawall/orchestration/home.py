@@ -7,12 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
 T = TypeVar("T")
+
+LOOK_AGAIN_S = 0.5
+"""How often a waiting thread looks whether the loop it waits for is still there."""
 
 _running = asyncio.get_running_loop
 
@@ -55,18 +61,23 @@ class Home:
         loop = self._loop
         if loop is None or threading.get_ident() == self._thread_id:
             work()
-        elif not loop.is_closed():
-            loop.call_soon_threadsafe(work)
+        else:
+            with suppress(RuntimeError):  # closed: nobody is there to hear
+                loop.call_soon_threadsafe(work)
 
     def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Run at home from another thread, and wait for it."""
         loop = self._for_sync()
-        future = asyncio.run_coroutine_threadsafe(work(), loop)
+        coro = work()
         try:
-            return future.result()
-        except BaseException:
+            future = asyncio.run_coroutine_threadsafe(coro, loop)
+        except RuntimeError as error:  # closed since we looked
+            coro.close()
+            raise RuntimeError(_ENDED) from error
+        try:
+            return _outcome(future, loop)
+        finally:
             future.cancel()
-            raise
 
     def _for_sync(self) -> asyncio.AbstractEventLoop:
         try:
@@ -101,20 +112,50 @@ class Home:
             private.stop()
 
 
+_ENDED = "the event loop of this pipeline ended before the call did; whether it ran is not known"
+
+
+def _outcome(future: Future[T], loop: asyncio.AbstractEventLoop) -> T:
+    """Wait for what another thread's loop does, but not for a loop that does nothing any more."""
+    ran = True
+    while True:
+        with suppress(FutureTimeoutError):
+            return future.result(LOOK_AGAIN_S)
+        if future.done():
+            return future.result()
+        # Twice: a program may run its loop again for its next piece of work.
+        ran_before, ran = ran, loop.is_running()
+        if loop.is_closed() or not (ran or ran_before):
+            raise RuntimeError(_ENDED)
+
+
 class _LoopThread:
     """An event loop in a daemon thread."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
+        running = threading.Event()
+        self.loop.call_soon(running.set)
         self._thread = threading.Thread(target=self._run, name="seawall-loop", daemon=True)
         self._thread.start()
+        # A second thread must not take it for a loop that nobody runs.
+        running.wait()
         self.thread_id = self._thread.ident or 0
 
     def _run(self) -> None:
         asyncio.set_event_loop(self.loop)
         self.loop.run_forever()
-        self.loop.run_until_complete(self.loop.shutdown_asyncgens())
+        self.loop.run_until_complete(self._wind_up())
         self.loop.close()
+
+    async def _wind_up(self) -> None:
+        # Whoever waits for a call in another thread must hear that it will not be answered.
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        if left:
+            await asyncio.wait(left, timeout=1)
+        await self.loop.shutdown_asyncgens()
 
     def stop(self) -> None:
         self.loop.call_soon_threadsafe(self.loop.stop)

@@ -18,21 +18,25 @@ MAX_DEPTH = 8
 class Cancelled:
     """Whether the attempt was given up, for code that looks instead of being cancelled."""
 
-    __slots__ = ("_set", "reason")
+    __slots__ = ("_attempt", "_call", "_reason")
 
-    def __init__(self) -> None:
-        self._set = False
-        self.reason: str | None = None
+    def __init__(self, call: Invocation, attempt: int) -> None:
+        self._call = call
+        self._attempt = attempt
+        self._reason: str | None = None
+
+    @property
+    def reason(self) -> str | None:
         """Why, as a slug: `attempt_timeout`, `cancelled`, …; None while it was not."""
-
-    def set(self, reason: str) -> None:
-        """Give the attempt up; the first reason stays."""
-        if not self._set:
-            self._set = True
-            self.reason = reason
+        call = self._call
+        if self._reason is None and call.attempt != self._attempt:
+            self._reason = "attempt_timeout"  # else another attempt would not have followed
+        elif self._reason is None and (call.cancel_reason is not None or not call.live):
+            self._reason = call.cancel_reason or "cancelled"
+        return self._reason
 
     def __bool__(self) -> bool:
-        return self._set
+        return self.reason is not None
 
 
 class ToolContext:
@@ -86,15 +90,8 @@ class ToolContext:
     def cancelled(self) -> Cancelled:
         """True once this attempt was given up; a sync tool should look at it in its loop."""
         if self._cancelled is None:
-            self._cancelled = Cancelled()
-            call = self._call
-            if not (call.live and call.attempt == self.attempt):
-                self._cancelled.set(call.cancel_reason or "cancelled")
+            self._cancelled = Cancelled(self._call, self.attempt)
         return self._cancelled
-
-    def give_up(self, reason: str) -> None:
-        """Tell the executor to stop; called by the pipeline."""
-        self.cancelled.set(reason)
 
     def progress(
         self, report: str | ToolResult, done: float | None = None, total: float | None = None

@@ -30,6 +30,11 @@ if TYPE_CHECKING:
 MAX_ITEMS = 10_000
 """Items taken from a generator that a tool returned; then it is closed."""
 
+MAX_MESSAGE = 2_000
+MAX_GUIDANCE = 1_000
+MAX_PARTS = 64
+"""Hints, issues and causes kept of a failure that a tool made itself."""
+
 _SLUG = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 _BLOCKS = (TextContent, ImageContent, AudioContent, EmbeddedResource, ResourceLink)
@@ -54,19 +59,25 @@ def result_of(value: Any, call: Invocation) -> ToolResult:
 
 
 def _own_result(value: ToolResult, call: Invocation) -> ToolResult:
-    failure = value.failure
+    content, structured, failure = value.content, value.structured_content, value.failure
+    if not (isinstance(content, tuple) and all(isinstance(block, _BLOCKS) for block in content)):
+        content = parts_of(content)[0] if content else ()
+    if structured is not None:
+        structured = _of_data(structured)[1]
     if failure is not None:
-        failure = failure_of(ToolFailed(failure))
+        failure = _own_failure(failure)
     elif value.is_error:
         failure = Failure(
             code=FailureCode.EXECUTION_FAILED,
             layer="executor",
-            message=_shortened(value.text) or "the tool reported an error without a text",
+            message=_shortened(content) or "the tool reported an error without a text",
         )
     return msgspec.structs.replace(
         value,
         call_id=call.call_id,
         tool=call.tool.name,
+        content=content,
+        structured_content=structured,
         failure=failure,
         is_error=failure is not None,
         duration_ms=None if call.executed_s is None else call.executed_s * 1000,
@@ -74,7 +85,8 @@ def _own_result(value: ToolResult, call: Invocation) -> ToolResult:
     )
 
 
-def _shortened(text: str) -> str:
+def _shortened(content: tuple[Content, ...]) -> str:
+    text = next((block.text for block in content if isinstance(block, TextContent)), "")
     line = text.strip().split("\n", 1)[0]
     return line if len(line) <= 500 else line[:499] + "…"
 
@@ -179,12 +191,7 @@ def _of_bytes(data: bytes) -> Content:
 def failure_of(error: BaseException, *, retry_after_s: float | None = None) -> Failure:
     """The failure of what an executor raised: by type, with a masked and bounded line."""
     if isinstance(error, ToolFailed):
-        own = error.failure
-        # A reason ends in spans and labels: free text there could be the secret itself.
-        reason = own.reason if _SLUG.fullmatch(own.reason) else ""
-        if own.layer == "executor" and reason:
-            return own
-        return msgspec.structs.replace(own, layer="executor", reason=reason)
+        return _own_failure(error.failure)
     leaf = leaves(error)[0]
     code, reason, retryable = _kind(leaf)
     return Failure(
@@ -198,6 +205,34 @@ def failure_of(error: BaseException, *, retry_after_s: float | None = None) -> F
         may_have_run=False if code is FailureCode.UNSUPPORTED else None,
         cause=type_names(error),
     )
+
+
+def _own_failure(own: Failure) -> Failure:
+    """Make a tool's own failure sound: nobody has checked what the tool put into it."""
+    try:
+        found = msgspec.convert(msgspec.to_builtins(own), Failure)
+    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError):
+        return Failure(code=FailureCode.EXECUTION_FAILED, message=_UNREADABLE, layer="executor")
+    wait_s = found.retry_after_s
+    return msgspec.structs.replace(
+        found,
+        message=_within(found.message, MAX_MESSAGE),
+        guidance=_within(found.guidance, MAX_GUIDANCE),
+        # A reason ends in spans and labels: free text there could be the secret itself.
+        reason=found.reason if _SLUG.fullmatch(found.reason) else "",
+        layer="executor",
+        retry_after_s=max(wait_s, 0.0) if wait_s is not None and math.isfinite(wait_s) else None,
+        hints=found.hints[:MAX_PARTS],
+        issues=found.issues[:MAX_PARTS],
+        cause=found.cause[:MAX_PARTS],
+    )
+
+
+_UNREADABLE = "the tool failed, and said it in a form that cannot be read"
+
+
+def _within(text: str, most: int) -> str:
+    return _valid(text if len(text) <= most else text[: most - 1] + "…")
 
 
 _KINDS: tuple[tuple[Any, FailureCode, str, bool], ...] = (

@@ -43,6 +43,7 @@ class Drive(Generic[T]):
         "_coro",
         "_grace_s",
         "_orphans",
+        "_reason",
         "_task",
         "expired",
     )
@@ -54,6 +55,7 @@ class Drive(Generic[T]):
         clock: Clock,
         grace_s: float,
         orphans: set[asyncio.Task[None]],
+        reason: str = "attempt_timeout",
     ) -> None:
         task = asyncio.current_task()
         if task is None:
@@ -64,6 +66,7 @@ class Drive(Generic[T]):
         self._clock = clock
         self._grace_s = grace_s
         self._orphans = orphans
+        self._reason = reason
         self._task = task
         self._cancelling = task.cancelling()
         self.expired = False
@@ -71,7 +74,7 @@ class Drive(Generic[T]):
     def expire(self) -> None:
         """Cancel the coroutine, as its limit is over."""
         self.expired = True
-        self._call.cancel_reason = "attempt_timeout"
+        self._call.cancel_reason = self._reason
         self._task.cancel()
 
     def settle(self) -> bool:
@@ -115,6 +118,8 @@ class Drive(Generic[T]):
 
     def _wind_down(self, waiting: asyncio.Future[Any] | None) -> _Steps[None]:
         """Cancel the coroutine and wait for its end, `grace_s` at most."""
+        if self._call.cancel_reason is None:
+            self._call.cancel_reason = "cancelled"
         over, timer = self._clock.alarm(self._grace_s)
         step: Callable[[], Any] = self._throw
         try:

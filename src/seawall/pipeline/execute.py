@@ -50,7 +50,6 @@ def executing(
             value = await run(call, context)
         except asyncio.CancelledError as cancel:
             if _is_cancelled():
-                context.give_up(call.cancel_reason or "cancelled")
                 raise
             error = cancel  # of something the tool waited for: nobody has cancelled this call
         except NOT_OURS:
@@ -158,8 +157,6 @@ def _in_thread(executor: Executor, workers: Callable[[], Workers], clock: Clock)
             value = executor(arguments, context)
             return _consumed(value, context) if inspect.isgenerator(value) else value
 
-        # Made before the thread starts: both sides then look at the same flag.
-        _ = context.cancelled
         value = await workers().run(work, started)
         if inspect.isasyncgen(value):
             return await _last(value, context)

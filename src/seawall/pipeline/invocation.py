@@ -102,10 +102,9 @@ class Invocation:
         self.attempt_wall = 0.0
         self.executed_s: float | None = None
         """Time inside the executor over all attempts; None if it never began."""
-        self.started = False
-        """Whether any attempt's executor has begun, so that an effect is possible."""
-        self.begun = False
-        """The same of the newest attempt alone: one may end while it waits for a thread."""
+        self.started = self.begun = False
+        """Whether any attempt's executor has begun, so that an effect is possible; `begun` says
+        it of the newest attempt alone, which may end while it waits for a thread."""
         self.live = False
         """Whether the executor runs right now: progress counts only then."""
         self.shown = False

@@ -44,8 +44,8 @@ class _Job:
 class _Worker:
     """One thread, given one job at a time."""
 
-    def __init__(self, idle: deque[_Worker]) -> None:
-        self._idle = idle
+    def __init__(self, threads: Threads) -> None:
+        self._threads = threads
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         thread = threading.Thread(
             target=self._run, name=f"seawall-tool-{next(_numbers)}", daemon=True
@@ -70,9 +70,7 @@ class _Worker:
             del job, value, error
 
     def _deliver(self, job: _Job, value: Any, error: BaseException | None) -> None:
-        if len(self._idle) < MAX_IDLE:
-            self._idle.append(self)
-        else:
+        if not self._threads.keep(self):
             self.give(None)
         answer = job.answer
         if not answer.done():
@@ -89,20 +87,29 @@ class _Worker:
 class Threads:
     """The threads of one pipeline."""
 
-    __slots__ = ("_idle", "abandoned")
+    __slots__ = ("_closed", "_idle", "abandoned")
 
     def __init__(self) -> None:
         self._idle: deque[_Worker] = deque()
+        self._closed = False
         self.abandoned = 0
         """Threads still at work for calls that were already answered."""
 
     def start(self, job: _Job) -> None:
         """Give a job to an idle thread, or to a new one."""
-        worker = self._idle.pop() if self._idle else _Worker(self._idle)
+        worker = self._idle.pop() if self._idle else _Worker(self)
         worker.give(job)
+
+    def keep(self, worker: _Worker) -> bool:
+        """Take a worker that has nothing to do; False if it is not needed any more."""
+        if self._closed or len(self._idle) >= MAX_IDLE:
+            return False
+        self._idle.append(worker)
+        return True
 
     def close(self) -> None:
         """End the idle threads; those at work end with their job."""
+        self._closed = True
         while self._idle:
             self._idle.pop().give(None)
 
@@ -125,9 +132,10 @@ class Workers:
         `started` is called once a thread has been given the work: from then on an effect is
         possible, and a cancel leaves the thread at work.
         """
-        while self.busy >= self.limit:
+        if self.busy >= self.limit or self._places:
             await self._place()
-        self.busy += 1
+        else:
+            self.busy += 1
         job = _Job(work, asyncio.get_running_loop(), self._ended, self._lost)
         self._threads.start(job)
         started()
@@ -142,14 +150,16 @@ class Workers:
     async def _place(self) -> None:
         place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._places.append(place)
+        entered = False
         try:
             await place
-        except asyncio.CancelledError:
-            if place.done() and not place.cancelled():
-                self._next()  # it was handed to us as we were cancelled: hand it on
-            else:
+            entered = True
+        finally:
+            if not entered and place in self._places:
                 self._places.remove(place)
-            raise
+            elif not entered:  # it was handed to us as we were cancelled: hand it on
+                self.busy -= 1
+                self._next()
 
     def _ended(self, job: _Job) -> None:
         self._lost(job)
@@ -166,5 +176,5 @@ class Workers:
         while self._places and self.busy < self.limit:
             place = self._places.popleft()
             if not place.done():
+                self.busy += 1
                 place.set_result(None)
-                return

@@ -12,6 +12,8 @@ from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from seawall.contract.errors import ConfigurationError, Fault
+from seawall.contract.failure import FailureCode
+from seawall.contract.result import ToolResult
 from seawall.layers.argument_check import ArgumentCheck
 from seawall.layers.breaker import Breaker
 from seawall.layers.bulkhead import Bulkhead
@@ -24,6 +26,7 @@ from seawall.layers.risk_gate import RiskGate
 from seawall.layers.timeout import Timeout
 from seawall.pipeline.arguments.prepare import Preparing
 from seawall.pipeline.execute import executing
+from seawall.pipeline.foreign import described, guarded_async
 from seawall.pipeline.layer import Layer, LayerContext, LayerRecipe, compose
 from seawall.pipeline.route import Counting, Route
 from seawall.pipeline.state import StateTable
@@ -33,7 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from seawall.contract.policy import RunPolicy
-    from seawall.contract.result import ToolResult
     from seawall.contract.tool import Tool
     from seawall.pipeline.chance import Chance
     from seawall.pipeline.clock import Clock
@@ -171,7 +173,7 @@ class Builder:
                     for fault in error.faults
                 ]
             ) from error
-        layers = [layer for layer in found if layer is not None]
+        layers = [layer if _is_ours(layer) else Guarded(layer) for layer in found if layer]
         handler = compose(layers, execute)
         if any(isinstance(layer, ArgumentCheck) for layer in layers):
             return handler
@@ -199,6 +201,39 @@ class Builder:
             return found
 
         return workers
+
+
+def _is_ours(layer: Layer) -> bool:
+    return type(layer).__module__.startswith("seawall.layers.")
+
+
+class Guarded:
+    """A layer that somebody else wrote: what it raises is a refusal, not an exception."""
+
+    def __init__(self, layer: Layer) -> None:
+        self._layer = layer
+        known = getattr(layer, "name", None) or getattr(layer, "__name__", None)
+        self.name = str(known or type(layer).__name__)
+
+    async def __call__(self, call: Invocation, proceed: Handler) -> ToolResult:
+        """Run the layer; refuse if it raises, or gives what is no result."""
+        result: Any = await guarded_async(
+            f"layer {self.name!r} failed",
+            lambda: self._layer(call, proceed),
+            lambda error: self._failed(call, described(error)),
+        )
+        if isinstance(result, ToolResult):
+            return result
+        return self._failed(call, f"it gave {type(result).__name__} where a ToolResult is due")
+
+    def _failed(self, call: Invocation, said: str) -> ToolResult:
+        return call.refuse(
+            FailureCode.PERMISSION_DENIED,
+            f"the layer {self.name} failed: {said}",
+            reason="gate_failed",
+            layer=self.name,
+            may_have_run=call.started,
+        )
 
 
 def _for_tool(layer: LayerRecipe | Layer, context: LayerContext) -> Layer | None:

@@ -123,9 +123,9 @@ def test_frames_are_logged_for_those_who_ask(tmp_path: Path) -> None:
 
 
 def test_a_letter_that_the_output_cannot_say_does_not_stop_it() -> None:
+    arguments = '{"text": "\\u6f22 \\ud83d\\ude00", "operation": "trim"}'
     ran = subprocess.run(
-        [sys.executable, "-m", "seawall", "call", "text_transform"]
-        + ['{"text": "\\u6f22 \\ud83d\\ude00", "operation": "trim"}'],
+        [sys.executable, "-m", "seawall", "call", "text_transform", arguments],
         capture_output=True,
         env={**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},
         timeout=30,

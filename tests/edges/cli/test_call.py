@@ -1,4 +1,7 @@
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -218,3 +221,37 @@ def test_more_input_than_any_call_may_have_is_not_read(
 
     assert ran.exit_code == 2
     assert "more than 10 characters" in ran.stderr
+
+
+def _on_a_terminal(arguments: list[str], typed: str) -> tuple[int, str]:
+    """Run a command with a terminal at all three ends, on which somebody types."""
+    pty = pytest.importorskip("pty", reason="needs terminals of the system")
+    ours, theirs = pty.openpty()
+    os.write(ours, typed.encode())
+    command = [sys.executable, "-m", "seawall", "call", *arguments]
+    ran = subprocess.run(
+        command, stdin=theirs, stdout=theirs, stderr=theirs, timeout=30, check=False
+    )
+    os.close(theirs)
+    said = b""
+    try:
+        while piece := os.read(ours, 4096):
+            said += piece
+    except OSError:  # how Linux tells the end of a terminal's output
+        pass
+    os.close(ours)
+    return ran.returncode, said.decode()
+
+
+@pytest.mark.parametrize(
+    ("typed", "code", "said"),
+    [("y\n", 0, "wiped /a"), ("s\n", 0, "wiped /a"), ("n\n", 4, "approval denied")],
+)
+def test_a_person_at_a_terminal_is_asked(module: Module, typed: str, code: int, said: str) -> None:
+    where = module("asking", TOOLS) + ":tools"
+
+    ended, shown = _on_a_terminal(["wipe", '{"path": "/a"}', "--registry", where], typed)
+
+    assert "wipe needs your word (high risk)" in shown
+    assert said in shown
+    assert ended == code

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from seawall.contract.failure import Failure, FailureCode
@@ -34,3 +36,10 @@ def test_no_kind_of_failure_is_forgotten() -> None:
 
 def test_every_code_has_a_meaning() -> None:
     assert set(MEANINGS) == set(Exit)
+
+
+@pytest.mark.parametrize("code", Exit)
+def test_the_documentation_says_what_each_code_means(code: Exit) -> None:
+    page = Path(__file__).parents[3] / "docs" / "command-line.md"
+
+    assert f"| {code:d} | {MEANINGS[code]} |" in page.read_text()

@@ -69,9 +69,8 @@ def test_a_row_says_risk_hints_and_policy(run: Run) -> None:
 def test_a_tool_that_is_set_aside_is_listed_with_the_reason(run: Run) -> None:
     ran = run()
 
-    assert ["odd", "set aside"] == [
-        cell.strip() for cell in _rows(ran.stdout)[3] if cell.strip() in ("odd", "set aside")
-    ]
+    assert _rows(ran.stdout)[3][0] == "odd"
+    assert "set aside" in ran.stdout
     assert "odd is set aside: odd.input_schema" in ran.stderr
 
 

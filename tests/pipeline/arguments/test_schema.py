@@ -576,6 +576,16 @@ def test_a_pattern_that_cannot_be_used_is_a_fault(pattern: str) -> None:
     assert list(refused(members(a={"pattern": pattern}))) == ["input_schema/properties/a/pattern"]
 
 
+def test_the_patterns_of_one_schema_may_be_few_and_large_or_many_and_small() -> None:
+    def some(count: int, pattern: str) -> dict[str, Any]:
+        return members(**{f"p{n}": {"pattern": pattern} for n in range(count)})
+
+    large = r"^\p{L}[\p{L}\p{M}' -]{0,99}$"
+    assert compile_schema(some(3, large)).is_valid({"p1": "Zoë"})
+    assert compile_schema(some(300, "^[a-z]{1,64}$")).is_valid({"p1": "a"})
+    assert len(refused(some(50, large))) == 10
+
+
 def test_many_unusable_patterns_do_not_take_long() -> None:
     schema = members(**{f"p{n}": {"pattern": f"(a{{999}}){{999}}{n}"} for n in range(400)})
     assert 10 <= len(refused(schema)) < 20

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from seawall.pipeline.arguments.schema_faults import schema_faults
+from seawall.pipeline.arguments.validators import pattern_limits
 
 
 def faults(schema: Any, **options: Any) -> dict[str, str]:
-    options = {"where": "", "refuse_unknown": True, **options}
+    options = {"where": "", "refuse_unknown": True, "limits": pattern_limits(1), **options}
     return {fault.key: fault.message for fault in schema_faults(schema, **options)}
 
 

@@ -7,7 +7,13 @@ import pytest
 
 from seawall.pipeline.arguments.dialects import DRAFT_2020
 from seawall.pipeline.arguments.documents import HOME
-from seawall.pipeline.arguments.validators import CompileErrors, Validators, readable
+from seawall.pipeline.arguments.validators import (
+    FEW_PATTERNS,
+    CompileErrors,
+    Validators,
+    pattern_limits,
+    readable,
+)
 
 
 def validators(root: object, **resources: object) -> Validators:
@@ -29,6 +35,12 @@ def test_a_place_can_be_checked_where_it_stands() -> None:
     root = {"properties": {"a": {"$ref": "#/$defs/n"}}, "$defs": {"n": {"type": "integer"}}}
     made = validators(root).around({"items": {"$ref": f"{HOME}#/properties/a"}})
     assert [made.is_valid([1, 2]), made.is_valid([1, "x"])] == [True, False]
+
+
+def test_of_many_patterns_each_must_be_smaller() -> None:
+    pattern = r"^(\p{L}{1,20} ){1,10}$"
+    assert readable(pattern, pattern_limits(FEW_PATTERNS)) == pattern
+    assert readable(pattern, pattern_limits(FEW_PATTERNS + 1)) is None
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from seawall.pipeline.arguments.documents import MARK, mapping
 if TYPE_CHECKING:
     from seawall.contract.failure import Issue
     from seawall.pipeline.arguments.documents import Documents, Place
-    from seawall.pipeline.arguments.finder import Finder
+    from seawall.pipeline.arguments.looking import Looking
 
 _STEPS_AT_MOST = 50
 _TRIALS_AT_MOST = 8
@@ -58,12 +58,11 @@ class Branch:
 class Union:
     """The alternatives of one `anyOf` or `oneOf`, all of which refuse a value."""
 
-    def __init__(self, finder: Finder, place: Place, keyword: str, branches: list[Place]) -> None:
+    def __init__(self, finder: Looking, place: Place, keyword: str, branches: list[Branch]) -> None:
         self._finder = finder
         self._keyword = keyword
         self._node = place.node
-        made = [finder.branch(branch, i) for i, branch in enumerate(branches)]
-        self._branches = [branch for branch in made if not branch.is_hopeless] or made
+        self._branches = [branch for branch in branches if not branch.is_hopeless] or branches
 
     def tell(self, value: Any, path: str) -> None:
         """Tell what is wrong with the value, seen from the alternative that was meant."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seawall.pipeline.arguments.documents import Place
-    from seawall.pipeline.arguments.finder import Finder
+    from seawall.pipeline.arguments.looking import Looking
 
 _LONGEST_KEY = 200
 _ITEMS_AT_ONCE = 256
@@ -24,7 +24,7 @@ _CULPRITS_TRIED = 100
 class Members:
     """The members of an object that is refused at a place."""
 
-    def __init__(self, finder: Finder, place: Place, value: dict[str, Any], path: str) -> None:
+    def __init__(self, finder: Looking, place: Place, value: dict[str, Any], path: str) -> None:
         self._finder = finder
         self._place = place
         self._node: dict[str, Any] = place.node
@@ -132,7 +132,7 @@ class Members:
 class Items:
     """The items of a list that is refused at a place."""
 
-    def __init__(self, finder: Finder, place: Place, value: Sequence[Any], path: str) -> None:
+    def __init__(self, finder: Looking, place: Place, value: Sequence[Any], path: str) -> None:
         self._finder = finder
         self._place = place
         self._node: dict[str, Any] = place.node

@@ -19,6 +19,7 @@ from seawall.pipeline.arguments.branches import Branch, Union, label
 from seawall.pipeline.arguments.containers import Items, Members
 from seawall.pipeline.arguments.dialects import words
 from seawall.pipeline.arguments.documents import MARK, mapping
+from seawall.pipeline.arguments.looking import Looking
 from seawall.pipeline.arguments.redaction import Secrecy
 from seawall.pipeline.arguments.validators import CompileErrors
 
@@ -47,7 +48,7 @@ _UNDECIDED = (
 )
 
 
-class Finder:
+class Finder(Looking):
     """Finds the faults of one value, once."""
 
     def __init__(self, documents: Documents, dialect: Dialect, validators: Validators) -> None:
@@ -155,13 +156,6 @@ class Finder:
         """Whether there is no use in looking further: enough is told, or enough work done."""
         return self._is_full or self._checks < 0
 
-    def branch(self, place: Place, index: int) -> Branch:
-        """Give an alternative of a union."""
-        made = self._branches.get(place.address)
-        if made is None:
-            made = self._branches[place.address] = Branch(self.documents, place, index)
-        return made
-
     @property
     def _is_full(self) -> bool:
         return len(self._issues) >= ISSUES_AT_MOST
@@ -169,6 +163,12 @@ class Finder:
     @cached_property
     def _secrecy(self) -> Secrecy:
         return Secrecy(self.documents, self.matches, [self.documents.root])
+
+    def _branch(self, place: Place, index: int) -> Branch:
+        made = self._branches.get(place.address)
+        if made is None:
+            made = self._branches[place.address] = Branch(self.documents, place, index)
+        return made
 
     def _test(self, address: str, *, as_items: bool = False) -> Callable[[Any], bool]:
         key = f"items {address}" if as_items else address
@@ -288,7 +288,8 @@ class Finder:
         ]
         fitting = [branch for branch in branches if not self.refuses(branch, value)]
         if not fitting:
-            Union(self, place, keyword, branches).tell(value, path)
+            meant = [self._branch(branch, index) for index, branch in enumerate(branches)]
+            Union(self, place, keyword, meant).tell(value, path)
         elif keyword == "oneOf" and len(fitting) > 1:
             labels = ", ".join(label(branch, branches.index(branch)) for branch in fitting[:5])
             said = f"fits more than one of the alternatives ({labels}) but must fit exactly one"

@@ -69,6 +69,8 @@ class NormalForm(NamedTuple):
     """False if it holds a keyword that this draft does not enforce and that is no annotation."""
     references: int
     """How many references it holds."""
+    patterns: int
+    """How many patterns it holds."""
 
 
 def normal_form(schema: Any, dialect: Dialect) -> NormalForm:
@@ -82,7 +84,7 @@ def normal_form(schema: Any, dialect: Dialect) -> NormalForm:
         writer.finish(said)
         if dialect_named(said.get("$schema")) is not None:
             said["$schema"] = dialect.uri
-    return NormalForm(said, writer.enforceable, len(writer.references))
+    return NormalForm(said, writer.enforceable, len(writer.references), writer.patterns)
 
 
 def copied(value: Any) -> Any:
@@ -110,10 +112,10 @@ class _Writer:
         self._known = dialect.enforced
         self._values = MAX_VALUES
         self._characters = MAX_CHARACTERS
-        self._patterns = MAX_PATTERNS
         self._members_require = False
         self.enforceable = True
         self.references: list[str] = []
+        self.patterns = 0
 
     def schema(self, node: Any, way: Way, level: int) -> Any:
         """Copy what stands where a schema belongs."""
@@ -231,8 +233,8 @@ class _Writer:
             raise NotUsable(f"holds more than {MAX_VALUES} values; describe less", None)
 
     def _count_patterns(self, more: int) -> None:
-        self._patterns -= more
-        if self._patterns < 0:
+        self.patterns += more
+        if self.patterns > MAX_PATTERNS:
             raise NotUsable(f"holds more than {MAX_PATTERNS} patterns; use fewer", None)
 
     def _text(self, text: str, way: Way) -> str:

@@ -9,7 +9,7 @@ at its place, while the rest of the schema works.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -29,7 +29,15 @@ from seawall.pipeline.arguments.finder import Finder
 from seawall.pipeline.arguments.normal_form import NotUsable, copied, normal_form, pointer
 from seawall.pipeline.arguments.roots import accepts_objects
 from seawall.pipeline.arguments.schema_faults import schema_faults
-from seawall.pipeline.arguments.validators import CompileErrors, Validators, readable
+from seawall.pipeline.arguments.validators import (
+    CompileErrors,
+    Validators,
+    pattern_limits,
+    readable,
+)
+
+if TYPE_CHECKING:
+    from jsonschema_rs import FancyRegexOptions
 
 _NO_RESOURCES: Mapping[str, Any] = {}
 _SLUGS = {
@@ -129,6 +137,7 @@ class _Compilation:
         self._refuse_unknown = refuse_unknown
         self._assert_formats = assert_formats
         self._root_object = root_object
+        self._limits = pattern_limits(0)
         self._said = "no draft enforces all of its keywords"
 
     def run(self, where: str) -> CompiledSchema:
@@ -146,6 +155,7 @@ class _Compilation:
             where=where,
             refuse_unknown=self._refuse_unknown,
             addresses=frozenset(self._resources),
+            limits=self._limits,
         )
         raise ConfigurationError(
             faults or [Fault(f"is accepted by no draft of JSON Schema: {self._said}", key=where)]
@@ -177,6 +187,7 @@ class _Compilation:
             problem = excess(documents)
             if problem:
                 raise NotUsable(problem, None)
+        self._limits = pattern_limits(form.patterns)
         is_valid = self._validator(documents, dialect)
         if is_valid is None:
             return None
@@ -188,13 +199,19 @@ class _Compilation:
 
     def _validator(self, documents: Documents, dialect: Dialect) -> Callable[[Any], bool] | None:
         root = documents.root.node
-        validators = Validators(root, dialect, self._resources, assert_formats=self._assert_formats)
+        validators = Validators(
+            root,
+            dialect,
+            self._resources,
+            assert_formats=self._assert_formats,
+            limits=self._limits,
+        )
         try:
             return validators.whole().is_valid
         except CompileErrors as error:
             self._said = str(error).partition("\n")[0]
         dangling = mark_dangling(documents, dialect.own_addresses)
-        if not (_translate_patterns(documents) or dangling):
+        if not (_translate_patterns(documents, self._limits) or dangling):
             return None
         try:
             return validators.whole().is_valid
@@ -209,7 +226,7 @@ def _never_met(root: dict[str, Any]) -> str:
     return "can be met by no object, but arguments always are one"
 
 
-def _translate_patterns(documents: Documents) -> bool:
+def _translate_patterns(documents: Documents, limits: FancyRegexOptions) -> bool:
     """Say patterns that only JavaScript reads in a grammar that the validator reads.
 
     Changes the documents in place; says whether there were any. Raises _UnreadablePattern.
@@ -218,12 +235,12 @@ def _translate_patterns(documents: Documents) -> bool:
     for place in documents.everywhere:
         node = place.node
         if isinstance(node.get("pattern"), str):
-            said = _translated(node["pattern"])
+            said = _translated(node["pattern"], limits)
             changed |= said != node["pattern"]
             node["pattern"] = said
         named = mapping(node, "patternProperties")
         if named:
-            read = {_translated(name): part for name, part in named.items()}
+            read = {_translated(name, limits): part for name, part in named.items()}
             changed |= read.keys() != named.keys()
             node["patternProperties"] = read
     return changed
@@ -233,8 +250,8 @@ class _UnreadablePattern(Exception):  # noqa: N818  # says what it found; never 
     pass
 
 
-def _translated(pattern: str) -> str:
-    said = readable(pattern)
+def _translated(pattern: str, limits: FancyRegexOptions) -> str:
+    said = readable(pattern, limits)
     if said is None:
         raise _UnreadablePattern
     return said

@@ -31,13 +31,20 @@ from seawall.pipeline.arguments.validators import readable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from jsonschema_rs import FancyRegexOptions
+
 _FAULTS_AT_MOST = 100
 _BAD_PATTERNS_AT_MOST = 10
 _TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
 
 
 def schema_faults(
-    schema: Any, *, where: str, refuse_unknown: bool, addresses: frozenset[str] = frozenset()
+    schema: Any,
+    *,
+    where: str,
+    refuse_unknown: bool,
+    limits: FancyRegexOptions,
+    addresses: frozenset[str] = frozenset(),
 ) -> list[Fault]:
     """Find what no draft accepts; `addresses` may be named by `$schema` beside the drafts."""
     found: list[Fault] = []
@@ -50,7 +57,7 @@ def schema_faults(
             continue
         said = list(_node_faults(node, refuse_unknown=refuse_unknown))
         if bad_patterns < _BAD_PATTERNS_AT_MOST:  # each takes long to find out
-            unreadable = list(_pattern_faults(node))
+            unreadable = list(_pattern_faults(node, limits))
             bad_patterns += len(unreadable)
             said += unreadable
         found += [Fault(message, key=f"{where}{place}{step}") for step, message in said]
@@ -100,14 +107,14 @@ def _node_faults(node: Any, *, refuse_unknown: bool) -> Iterator[tuple[str, str]
     yield from _pair_faults(node)
 
 
-def _pattern_faults(node: Any) -> Iterator[tuple[str, str]]:
+def _pattern_faults(node: Any, limits: FancyRegexOptions) -> Iterator[tuple[str, str]]:
     """Give the patterns of one node that cannot be used."""
     if not isinstance(node, dict):
         return
-    if "pattern" in node and (complaint := _pattern(node["pattern"])):
+    if "pattern" in node and (complaint := _pattern(node["pattern"], limits)):
         yield "/pattern", complaint
     for pattern in mapping(node, "patternProperties"):
-        if complaint := _pattern(pattern):
+        if complaint := _pattern(pattern, limits):
             yield f"/patternProperties/{escaped(pattern)}", complaint
 
 
@@ -224,10 +231,10 @@ def _dependencies(value: Any) -> str | None:
     return f"must be an object of names and schemas or lists of names, not {shown(value)}"
 
 
-def _pattern(value: Any) -> str | None:
+def _pattern(value: Any, limits: FancyRegexOptions) -> str | None:
     if not isinstance(value, str):
         return _text(value)
-    if readable(value) is not None:
+    if readable(value, limits) is not None:
         return None
     return f"is no regular expression, or one that is too large: {shown(value)}"
 

@@ -17,29 +17,36 @@ if TYPE_CHECKING:
 CompileErrors = (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError)
 """What making a validator may raise; UnicodeEncodeError is a ValueError."""
 
-_PATTERNS = jsonschema_rs.FancyRegexOptions(
-    backtrack_limit=100_000,  # a search that goes back more often ends as no match, after 2 ms
-    size_limit=1_000_000,  # bytes; takes about 5 ms to compile
-)
+FEW_PATTERNS = 30
+_BACKTRACKS = 100_000
+"""A search that goes back more often ends as no match, after about 2 ms."""
+_FEW = jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACKS, size_limit=10_000_000)
+"""A pattern of this size, in bytes, takes about 30 ms to compile."""
+_MANY = jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACKS, size_limit=1_000_000)
 
 
-def readable(pattern: str) -> str | None:
+def pattern_limits(count: int) -> jsonschema_rs.FancyRegexOptions:
+    """Give the limits for so many patterns in one schema: all together must not be too large."""
+    return _FEW if count <= FEW_PATTERNS else _MANY
+
+
+def readable(pattern: str, limits: jsonschema_rs.FancyRegexOptions = _FEW) -> str | None:
     """Say a pattern in a grammar that the validator reads; None if there is none.
 
     Most are read as they are; some are only JavaScript without its `u` flag.
     """
-    if _reads(pattern):
+    if _reads(pattern, limits):
         return pattern
     try:
         said = compile_pattern(pattern).source
     except PatternError:
         return None
-    return said if _reads(said) else None
+    return said if _reads(said, limits) else None
 
 
-def _reads(pattern: str) -> bool:
+def _reads(pattern: str, limits: jsonschema_rs.FancyRegexOptions) -> bool:
     try:
-        jsonschema_rs.Draft202012Validator({"pattern": pattern}, pattern_options=_PATTERNS)
+        jsonschema_rs.Draft202012Validator({"pattern": pattern}, pattern_options=limits)
     except CompileErrors:
         return False
     return True
@@ -49,8 +56,15 @@ class Validators:
     """Makes validators for the parts of one schema."""
 
     def __init__(
-        self, root: Any, dialect: Dialect, resources: Mapping[str, Any], *, assert_formats: bool
+        self,
+        root: Any,
+        dialect: Dialect,
+        resources: Mapping[str, Any],
+        *,
+        assert_formats: bool,
+        limits: jsonschema_rs.FancyRegexOptions = _FEW,
     ) -> None:
+        self._limits = limits
         self._root = root
         self._dialect = dialect
         self._resources = resources
@@ -82,7 +96,7 @@ class Validators:
             schema,
             registry=registry,
             validate_formats=self._assert_formats,
-            pattern_options=_PATTERNS,
+            pattern_options=self._limits,
             retriever=self._retrieve,
         )
 

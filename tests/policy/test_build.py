@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from seawall import BreakerPolicy, ConfigurationError, Pipeline, Policies, RunPolicy, tool
+from seawall.policy.build import BY_NAME, LAYERS, listed
+from seawall.testing import FakeClock, scripted
+
+if TYPE_CHECKING:
+    from seawall import Handler, Invocation, ToolResult
+
+
+@tool
+async def greet(name: str = "you") -> str:
+    """Greet somebody."""
+    return f"hello {name}"
+
+
+async def test_a_layer_of_ones_own_that_raises_is_a_refusal_and_not_an_exception() -> None:
+    async def broken(call: Invocation, proceed: Handler) -> ToolResult:
+        raise KeyError("api_key=abcdef")
+
+    result = await Pipeline([greet], layers=[broken]).call("greet")
+
+    assert result.failure is not None
+    assert result.failure.reason == "gate_failed"
+    assert result.failure.may_have_run is False
+    assert "abcdef" not in result.render()
+
+
+async def test_a_layer_that_forgets_to_give_the_result_back_is_told() -> None:
+    async def forgetful(call: Invocation, proceed: Handler) -> Any:
+        await proceed(call)
+
+    result = await Pipeline([greet], layers=[forgetful]).call("greet")
+
+    assert result.failure is not None
+    assert "NoneType" in result.failure.message
+    assert result.failure.may_have_run is True
+
+
+async def test_without_layers_text_is_parsed_and_the_value_becomes_a_result() -> None:
+    result = await Pipeline([greet], layers=[]).call("greet", '{"name": "sea"}')
+
+    assert result.text == "hello sea"
+
+
+async def test_without_layers_text_that_is_no_json_is_refused_all_the_same() -> None:
+    result = await Pipeline([greet], layers=[]).call("greet", "{")
+
+    assert result.failure is not None
+    assert result.failure.reason.startswith("arguments_")
+
+
+async def test_layers_are_entered_in_the_order_they_are_listed() -> None:
+    entered: list[str] = []
+
+    def noting(name: str) -> Any:
+        async def layer(call: Invocation, proceed: Handler) -> ToolResult:
+            entered.append(name)
+            return await proceed(call)
+
+        return layer
+
+    await Pipeline([greet], layers=[noting("outer"), noting("inner")]).call("greet")
+
+    assert entered == ["outer", "inner"]
+
+
+def test_the_default_chain_is_that_of_the_design() -> None:
+    assert list(BY_NAME) == [
+        "environment_gate",
+        "risk_gate",
+        "argument_check",
+        "rate_limit",
+        "bulkhead",
+        "exclusive",
+        "retry",
+        "breaker",
+        "timeout",
+    ]
+    assert listed(None) == LAYERS
+
+
+def test_all_that_is_no_layer_is_named_at_once() -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        listed(["retries", 7, "retry"])  # type: ignore[list-item]  # what is tested
+
+    assert [fault.key for fault in raised.value.faults] == ["layers[0]", "layers[1]"]
+
+
+def test_a_rate_that_cannot_be_read_is_told_when_the_pipeline_is_made() -> None:
+    with pytest.raises(ConfigurationError, match="default.rate"):
+        Pipeline([greet], policies=Policies(default=RunPolicy(rate="often")))
+
+
+async def test_a_breaker_outside_of_retry_counts_a_call_once() -> None:
+    clock = FakeClock()
+    flaky = scripted(
+        ConnectionError("down"), clock=clock, name="flaky", annotations=greet.annotations
+    )
+    policy = RunPolicy(
+        max_retries=4, breaker=BreakerPolicy(threshold=2, outside_retry=True), rate=None
+    )
+    from seawall import Annotations, Tool  # noqa: PLC0415  # beside what it is for
+
+    reading = Tool("flaky", "", {}, flaky.executor, annotations=Annotations.for_reading())
+    pipeline = Pipeline([reading], policies=Policies(default=policy), clock=clock)
+
+    first = await clock.run(pipeline.call("flaky"))
+
+    assert first.attempts == 5
+    assert pipeline.breakers.state("flaky") == "closed"
+    await clock.run(pipeline.call("flaky"))
+    assert pipeline.breakers.state("flaky") == "open"
+
+
+async def test_new_policies_are_taken_all_or_not_at_all() -> None:
+    pipeline = Pipeline([greet], policies=Policies(default=RunPolicy(timeout_s=7)))
+
+    with pytest.raises(ConfigurationError):
+        pipeline.replace_policies(Policies(default=RunPolicy(rate="often")))
+    assert pipeline.policy_of("greet").timeout_s == 7
+    pipeline.replace_policies(Policies(default=RunPolicy(timeout_s=9)))
+
+    assert pipeline.policy_of("greet").timeout_s == 9
+
+
+async def test_buckets_and_circuits_survive_new_policies() -> None:
+    clock = FakeClock()
+    policy = RunPolicy(rate="1/hour", breaker=BreakerPolicy(threshold=1))
+    pipeline = Pipeline([greet], policies=Policies(default=policy), clock=clock)
+    await clock.run(pipeline.call("greet"))
+    pipeline.breakers.circuit("greet").failure(1, "down")
+
+    pipeline.replace_policies(
+        Policies(default=RunPolicy(rate="1/hour", breaker=BreakerPolicy(threshold=3)))
+    )
+
+    assert pipeline.breakers.state("greet") == "open"
+    pipeline.breakers.close("greet")
+    again = await clock.run(pipeline.call("greet"))
+    assert again.failure is not None
+    assert again.failure.reason == "rate_limited"
