@@ -108,7 +108,10 @@ class Scene:
         return await self.clock.run(self.pipeline.call("t", arguments, **options))
 
     async def calls(self, times: int) -> list[ToolResult]:
-        return [await self.call() for _ in range(times)]
+        async def one_by_one() -> list[ToolResult]:
+            return [await self.pipeline.call("t") for _ in range(times)]
+
+        return await self.clock.run(one_by_one())
 
     def start(self, call: Coroutine[Any, Any, ToolResult] | None = None) -> Any:
         return asyncio.ensure_future(call or self.pipeline.call("t"))
@@ -130,12 +133,12 @@ class Scene:
     def failures(self) -> int:
         return self.pipeline.breakers.circuit("t").failures
 
-    def open_circuit(self, cooldown_over: bool = True) -> None:
+    async def cooled_down(self) -> None:
+        """Open the circuit, and let its cooldown pass."""
         circuit = self.pipeline.breakers.circuit("t")
         circuit.failure(circuit.acquire() or 0, "OSError")
         assert circuit.state == "open"
-        if cooldown_over:
-            self.clock._now += circuit.cooldown_s
+        await self.clock.advance(circuit.cooldown_s)
 
 
 def _settings(given: dict[str, Any]) -> dict[str, Any]:
@@ -324,7 +327,6 @@ class Reports:
         self.made: list[str] = []
         slot: Any = pipeline.breakers._slot("t")
         slot.circuit = self
-        self._circuit = slot.circuit
 
     def acquire(self) -> int:
         return 1
@@ -396,7 +398,7 @@ async def test_br_15_what_a_tool_answers_never_opens_its_circuit() -> None:
 
 async def test_br_16_a_probe_that_is_answered_at_all_closes_the_circuit() -> None:
     scene = Scene("br-16")
-    scene.open_circuit()
+    await scene.cooled_down()
 
     assert code_of(await scene.call()) == "not_found"
 
@@ -417,7 +419,7 @@ async def test_br_18_a_call_stops_when_its_circuit_opens_on_the_way() -> None:
 
 async def test_br_19_a_probe_is_one_attempt() -> None:
     scene = Scene("br-19")
-    scene.open_circuit()
+    await scene.cooled_down()
 
     await scene.call()
 
@@ -431,7 +433,7 @@ async def test_br_19_a_probe_is_one_attempt() -> None:
 async def test_tb_06_without_a_rate_nothing_is_counted() -> None:
     scene = Scene("tb-06")
 
-    results = await scene.calls(500)
+    results = await scene.calls(scene.vector["steps"][0]["times"])
 
     assert {code_of(result) for result in results} == {"ok"}
     assert scene.pipeline.states.of_tool("t").find("tokens_left") is None

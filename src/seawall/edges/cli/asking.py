@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from seawall.edges.cli.paper import printable
 from seawall.layers.risk_questions import Answer
-from seawall.pipeline.arguments.explain import explain
+from seawall.pipeline.arguments.explain import show
 
 if TYPE_CHECKING:
     from typing import TextIO
@@ -87,5 +87,4 @@ class Terminal:
 
 def shown_arguments(prepared: Prepared) -> str:
     """Write the arguments for the person who decides: bounded, and without secrets."""
-    said = explain(prepared.tool.name, (), prepared.arguments, prepared.tool.input_schema)
-    return said.partition("Received arguments:\n")[2]
+    return show(prepared.arguments, prepared.tool.input_schema)
