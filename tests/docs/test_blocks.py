@@ -4,9 +4,9 @@ The Python blocks of a page share a namespace and an event loop, all blocks shar
 page tells the harness more than it tells a reader:
 
     a first line that is a comment with a file's name    the block is saved under it as well
-    <!-- output --> before a text block                  what the block above printed; `…` is anything
+    <!-- output --> before a text block                  what the block above printed, `…` anything
     <!-- not run: why --> before a block                 it is only looked at
-    # exits with 5                                       at the end of a command that does not end well
+    # exits with 5                                       ends a command that does not end well
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def blocks_of(page: str) -> list[Block]:
 
 
 def _body(ticks: str, lines: Iterator[tuple[int, str]], number: int) -> str:
-    body = []
+    body: list[str] = []
     for _, line in lines:
         if line == ticks:
             return "".join(f"{one}\n" for one in body)
@@ -237,9 +237,7 @@ def test_quick_start_has_two_command_blocks_of_one_chain_each() -> None:
 
     assert [block.language for block in found] == ["bash", "bash"]
     demo, tests = (commands_of(block.text) for block in found)
-    assert demo == [
-        "python3 -m venv .venv && .venv/bin/pip install . && .venv/bin/seawall demo"
-    ]
+    assert demo == ["python3 -m venv .venv && .venv/bin/pip install . && .venv/bin/seawall demo"]
     assert tests == [".venv/bin/pip install -e '.[test]' && .venv/bin/python -m pytest -q"]
 
 

@@ -72,7 +72,7 @@ async def test_a_call_that_finds_the_line_full_is_refused_at_once() -> None:
     assert failure.code is FailureCode.RATE_LIMITED
     assert failure.layer == "bulkhead"
     assert failure.may_have_run is False
-    assert failure.message == "tool is busy: 2 calls of it are under way, and 8 more wait already"
+    assert failure.message == "tool is busy: calls of it under way: 2, and 8 more wait already"
     assert "then try again" in failure.guidance
 
 

@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from seawall import BreakerPolicy, ConfigurationError, Pipeline, Policies, RunPolicy, tool
+from seawall import BreakerPolicy, ConfigurationError, Pipeline, Policies, Risk, RunPolicy, tool
 from seawall.policy.build import BY_NAME, LAYERS, listed
+from seawall.policy.settings import RiskSettings
 from seawall.testing import FakeClock, scripted
 
 if TYPE_CHECKING:
@@ -47,6 +48,41 @@ async def test_without_layers_text_is_parsed_and_the_value_becomes_a_result() ->
     assert result.text == "hello sea"
 
 
+async def test_without_layers_a_large_result_is_not_cut() -> None:
+    huge = scripted("x" * 1_000, name="huge")
+    policies = Policies(default=RunPolicy(max_result_bytes=256))
+
+    whole = await Pipeline([huge], layers=[], policies=policies).call("huge")
+    cut = await Pipeline([huge], policies=policies).call("huge")
+
+    assert len(whole.text) == 1_000
+    assert len(cut.text) < 1_000
+
+
+async def test_a_limit_of_the_call_holds_whichever_layers_were_listed() -> None:
+    clock = FakeClock()
+    slow = scripted(("sleep", 60), clock=clock, name="slow")
+    pipeline = Pipeline([slow], layers=[], clock=clock)
+
+    result = await clock.run(pipeline.call("slow", timeout_s=2))
+
+    assert result.failure is not None
+    assert result.failure.reason == "attempt_timeout"
+    assert clock.now() == 2
+
+
+async def test_a_reload_takes_the_risk_settings_too() -> None:
+    wipe = scripted("gone", name="wipe", risk=Risk.HIGH)
+    pipeline = Pipeline([wipe], policies=Policies(risk=RiskSettings(allow=("wipe",))))
+    assert not (await pipeline.call("wipe")).is_error
+
+    pipeline.replace_policies(Policies(risk=RiskSettings(allow=())))
+
+    refused = await pipeline.call("wipe")
+    assert refused.failure is not None
+    assert refused.failure.reason == "denied_by_policy"
+
+
 async def test_without_layers_text_that_is_no_json_is_refused_all_the_same() -> None:
     result = await Pipeline([greet], layers=[]).call("greet", "{")
 
@@ -71,6 +107,7 @@ async def test_layers_are_entered_in_the_order_they_are_listed() -> None:
 
 def test_the_default_chain_is_that_of_the_design() -> None:
     assert list(BY_NAME) == [
+        "result_limit",
         "environment_gate",
         "risk_gate",
         "argument_check",

@@ -169,3 +169,6 @@ class ToolFailed(Exception):  # noqa: N818  # named by what happened; it is no e
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure)
         self.failure = failure
+
+    def __str__(self) -> str:
+        return f"{self.failure.reason}: {self.failure.message}"

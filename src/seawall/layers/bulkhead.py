@@ -99,7 +99,7 @@ class Bulkhead:
     def _overloaded(self, call: Invocation, said: str) -> ToolResult:
         return call.refuse(
             FailureCode.RATE_LIMITED,
-            f"{call.tool.name} is busy: {self._room.in_flight} calls of it are under way, {said}",
+            f"{call.tool.name} is busy: calls of it under way: {self._room.in_flight}, {said}",
             reason="overloaded",
             layer=self.name,
             guidance="Wait for answers that are still out, then try again; or go on without it.",

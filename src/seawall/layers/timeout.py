@@ -2,7 +2,8 @@
 
 The tool is cancelled and waited for, within a bounded grace; one that ignores its cancellation is
 let go and counted. A sync tool cannot be stopped: its thread goes on, and the result says so.
-Innermost, so the limit holds for each attempt; a call's deadline cuts the last one short.
+Innermost, so the limit holds for each attempt; a call's deadline cuts the last one short. A tool
+that reports its progress may also be bound by how long it says nothing.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import math
 from typing import TYPE_CHECKING, Any, cast
 
 from seawall.contract.failure import FailureCode
+from seawall.layers.idle import IdleWait
+from seawall.pipeline.clock import Deadlines
 from seawall.pipeline.drive import Drive, LetGo
 from seawall.pipeline.execute import is_async, refused_overload
 
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from seawall.contract.result import ToolResult
-    from seawall.pipeline.clock import Clock, Deadlines, Expiring, Timer
+    from seawall.pipeline.clock import Clock, Expiring, Timer
     from seawall.pipeline.invocation import Handler, Invocation
     from seawall.pipeline.layer import LayerContext
 
@@ -31,7 +34,10 @@ DURATION_MARGIN_S = 5.0
 
 
 class Timeout:
-    """Fails attempts still running after the policy's `timeout_s` or the call's own limit."""
+    """Fails attempts still running after the policy's `timeout_s` or the call's own limit.
+
+    Also those that have not reported for `idle_timeout_s`.
+    """
 
     name = "timeout"
 
@@ -42,23 +48,24 @@ class Timeout:
         self._orphans: set[asyncio.Task[None]] = context.slots.slot("let_go", set)
         self._in_thread = not is_async(context.tool.executor)
         self._seconds = context.policy.timeout_s
+        self._idle_s = context.policy.idle_timeout_s
         self._argument: str | None = None
         duration = context.tool.duration if context.widen else None
         if isinstance(duration, str):
             self._argument = duration
-        elif duration is not None and self._seconds is not None:
-            self._seconds = max(self._seconds, duration + DURATION_MARGIN_S)
+        elif duration is not None:
+            self._seconds = _widened(self._seconds, duration)
+            self._idle_s = _widened(self._idle_s, duration)
         # Policies fix few lengths, so waits of equal length share one timer.
-        fixed = self._seconds is not None and self._argument is None
+        fixed = self._seconds is not None and self._argument is None and self._idle_s is None
         self._shared = context.clock.deadlines(self._seconds or 0) if fixed else None
 
     @classmethod
     def for_tool(cls, context: LayerContext) -> Timeout | None:
         """Nothing to do without a limit, in the policy or at the call."""
         policy = context.policy
-        if policy.timeout_s is None and policy.deadline_s is None and not context.bounded:
-            return None
-        return cls(context)
+        limits = (policy.timeout_s, policy.deadline_s, policy.idle_timeout_s)
+        return cls(context) if context.bounded or any(limits) else None
 
     def __call__(self, call: Invocation, proceed: Handler) -> Coroutine[Any, Any, ToolResult]:
         """Run one attempt under its limit."""
@@ -81,16 +88,20 @@ class Timeout:
                 layer=self.name,
             )
         seconds, by_deadline = self._limit(call)
-        if seconds is None:
-            return await proceed(call)
-        if seconds <= 0:
+        if seconds is not None and seconds <= 0:
             return self._too_late(call)
-        return await self._attempt(
-            call, proceed, _Single(self._clock, seconds), by_deadline=by_deadline
-        )
+        waits: Waits
+        if self._idle_s is not None:
+            idle_s = self._argued(call, self._idle_s)
+            waits = IdleWait(self._clock, call, idle_s, seconds)
+        elif seconds is not None:
+            waits = _Single(self._clock, seconds)
+        else:
+            return await proceed(call)
+        return await self._attempt(call, proceed, waits, by_deadline=by_deadline)
 
     async def _attempt(
-        self, call: Invocation, proceed: Handler, waits: Deadlines | _Single, *, by_deadline: bool
+        self, call: Invocation, proceed: Handler, waits: Waits, *, by_deadline: bool
     ) -> ToolResult:
         attempt = cast("Coroutine[Any, None, ToolResult]", proceed(call))
         reason = "deadline_exceeded" if by_deadline else "attempt_timeout"
@@ -108,17 +119,27 @@ class Timeout:
                 raise asyncio.CancelledError from None
         finally:
             waits.leave(drive)
-        return self._given_up(call, waits.seconds, reason, let_go=let_go)
+        said = f"{call.tool.name} gave no answer within {shown_seconds(waits.seconds)}"
+        if isinstance(waits, IdleWait) and waits.idle:
+            said = f"{call.tool.name} was idle: no progress for {shown_seconds(waits.seconds)}"
+            reason = "attempt_timeout"
+        return self._given_up(call, said, reason, let_go=let_go)
 
     def _limit(self, call: Invocation) -> tuple[float | None, bool]:
         """Seconds for this attempt, and whether the call's deadline is what sets them."""
         seconds = self._seconds if call.timeout_s is None else call.timeout_s
-        if self._argument is not None and call.timeout_s is None and seconds is not None:
-            seconds = max(seconds, argued_duration(call, self._argument) + DURATION_MARGIN_S)
+        if seconds is not None and call.timeout_s is None:
+            seconds = self._argued(call, seconds)
         if call.deadline is None:
             return seconds, False
         left = call.deadline - self._clock.now()
         return (left, True) if seconds is None or left < seconds else (seconds, False)
+
+    def _argued(self, call: Invocation, seconds: float) -> float:
+        """Widen a limit by what the call's argument says it takes."""
+        if self._argument is None:
+            return seconds
+        return max(seconds, argued_duration(call, self._argument) + DURATION_MARGIN_S)
 
     def _too_late(self, call: Invocation) -> ToolResult:
         return call.refuse(
@@ -129,11 +150,8 @@ class Timeout:
             may_have_run=call.started,
         )
 
-    def _given_up(
-        self, call: Invocation, seconds: float, reason: str, *, let_go: bool
-    ) -> ToolResult:
+    def _given_up(self, call: Invocation, said: str, reason: str, *, let_go: bool) -> ToolResult:
         self._count(self.name, "expired")
-        said = f"{call.tool.name} gave no answer within {shown_seconds(seconds)}"
         if not call.begun:
             said += "; it waited for a free thread and was not begun"
         elif let_go:
@@ -167,6 +185,13 @@ class _Single:
     def leave(self, _: Expiring) -> None:
         if self._timer is not None:
             self._timer.cancel()
+
+
+Waits = Deadlines | _Single | IdleWait
+
+
+def _widened(limit_s: float | None, duration_s: float) -> float | None:
+    return None if limit_s is None else max(limit_s, duration_s + DURATION_MARGIN_S)
 
 
 def argued_duration(call: Invocation, argument: str) -> float:

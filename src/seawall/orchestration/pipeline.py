@@ -98,7 +98,11 @@ class Pipeline:
         )
         self._numbers = itertools.count(1)
         self._prefix = self._chance.token(4)
-        self._gate = risk if isinstance(risk, Gate) else self._made_gate(risk, confirm)
+        self._own_gate = risk is not None
+        self._confirm = confirm
+        self._gate = (
+            risk if isinstance(risk, Gate) else self._made_gate(risk, confirm, self.policies)
+        )
         self._builder = Builder(
             policies=self.policies,
             layers=listed(layers),
@@ -118,8 +122,13 @@ class Pipeline:
         self.registry.watch(self)
         self.metrics.watch(lambda: gauges(self._routes, self.states, self._threads))
 
-    def _made_gate(self, policy: CallPolicy | None, confirm: Callable[..., Any] | None) -> Gate:
-        settings = self.policies.risk
+    def _made_gate(
+        self,
+        policy: CallPolicy | None,
+        confirm: Callable[..., Any] | None,
+        policies: Policies,
+    ) -> Gate:
+        settings = policies.risk
         if policy is None and settings.allow is not None:
             policy = AllowlistPolicy(settings.allow, settings.ask, settings.deny)
         return Gate(policy=policy or RiskPolicy(settings.ask_from), confirm=confirm)
@@ -195,7 +204,7 @@ class Pipeline:
         if deadline_s is None:
             return await handle(call)
         call.deadline = call.arrived + deadline_s
-        with _Deadline(self.clock, deadline_s, call, spares_attempts=self._builder.limits_attempts):
+        with _Deadline(self.clock, deadline_s, call):
             return await handle(call)
         return call.refuse(
             FailureCode.TIMEOUT,
@@ -246,14 +255,18 @@ class Pipeline:
     def replace_policies(self, policies: Policies) -> None:
         """Take new policies, all or none. Calls that run go on under the old ones.
 
-        Buckets and circuits go on with what they hold. Raises `ConfigurationError`, and changes
+        Buckets and circuits go on with what they hold, `[risk]` counts unless `risk` was given,
+        `[trace]` only where a pipeline is made. Raises `ConfigurationError`, and changes
         nothing, if any tool's new policy cannot work.
         """
+        gate = self._gate if self._own_gate else self._made_gate(None, self._confirm, policies)
         present = tuple(self._routes.items())
-        trial = self._builder.trial(policies)
+        trial = self._builder.trial(policies, {Gate: gate})
         for _, route in present:
             trial.route(route.tool)
-        self.policies = self._builder.policies = policies
+        self.policies = policies
+        self._gate = gate
+        self._builder = self._builder.following(trial)
         for name, route in present:
             if self._routes.get(name) is route:
                 self._routes[name] = self._builder.route(route.tool)
@@ -376,17 +389,14 @@ def _trace(policies: Policies, clock: Clock) -> TraceRecorder:
 class _Deadline(Limit):
     """Cuts gates and waits short; an attempt that runs is cut by its own layer, with a grace."""
 
-    __slots__ = ("_call", "_spares_attempts")
+    __slots__ = ("_call",)
 
-    def __init__(
-        self, clock: Clock, seconds: float, call: Invocation, *, spares_attempts: bool
-    ) -> None:
+    def __init__(self, clock: Clock, seconds: float, call: Invocation) -> None:
         super().__init__(clock, seconds)
         self._call = call
-        self._spares_attempts = spares_attempts
 
     def expire(self) -> None:
-        if not (self._call.live and self._spares_attempts):
+        if not self._call.live:
             super().expire()
 
 

@@ -10,7 +10,7 @@ import functools
 import inspect
 from typing import TYPE_CHECKING, Any
 
-from seawall.contract.failure import FailureCode
+from seawall.contract.failure import FailureCode, ToolFailed
 from seawall.contract.result import ToolResult
 from seawall.pipeline.context import ToolContext
 from seawall.pipeline.convert import failure_of, parts_of, result_of
@@ -82,7 +82,8 @@ def _failed(
 ) -> ToolResult:
     if call.attempt == context.attempt:
         call.error = error
-    log_frames(f"tool {call.tool.name!r} raised", error)
+    if not isinstance(error, ToolFailed):  # that is an answer, and was chosen
+        log_frames(f"tool {call.tool.name!r} raised", error)
     failure = failure_of(error, retry_after_s=retry_after_of(error, clock.wall))
     return result_of(ToolResult.of_failure(failure), call)
 

@@ -6,8 +6,11 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from seawall.contract.result import ToolResult
+from seawall.pipeline.aside import Aside
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from seawall.contract.decision import Prepared
     from seawall.contract.failure import FailureCode
     from seawall.contract.policy import RunPolicy
@@ -25,9 +28,13 @@ Progress = Callable[[Any, float | None, float | None], Any]
 class Invocation:
     """One call. Layers read it; what each may write is said at the field."""
 
+    progress_at: float
+    """When it last reported; kept only under a policy that bounds silence."""
+
     __slots__ = (
         "_arguments",
         "arrived",
+        "aside",
         "attempt",
         "attempt_open",
         "attempt_started",
@@ -53,6 +60,7 @@ class Invocation:
         "pipeline",
         "policy",
         "prepare",
+        "progress_at",
         "refusal",
         "session",
         "shown",
@@ -123,6 +131,13 @@ class Invocation:
         self.depth = 0
         self.pipeline: Any = None
         """The front door, for calls made by tools."""
+        self.aside: Aside | None = None
+
+    def beside(self) -> Aside:
+        """Give what turns and hooks keep about this call, made at the first asking."""
+        if self.aside is None:
+            self.aside = Aside()
+        return self.aside
 
     def prepared(self) -> ToolResult | None:
         """Parse, coerce and check the arguments, once per call; the refusal if they are no good."""
@@ -136,6 +151,14 @@ class Invocation:
         self.live = False
         if self.begun:
             self.executed_s = (self.executed_s or 0.0) + now - self.attempt_started
+
+    def rewrite(self, arguments: Mapping[str, Any]) -> ToolResult | None:
+        """Take other arguments and prepare them anew; the refusal if they are no good."""
+        self.given = arguments
+        self._arguments = self.bound = self.digest = None
+        self.mended = ()
+        self.unprepared = True
+        return self.prepared()
 
     def known_arguments(self) -> Any:
         """The prepared arguments, or what was given while there are none."""

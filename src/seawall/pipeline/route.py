@@ -91,7 +91,7 @@ class Route:
         self.in_flight = 0
 
     def with_limits(self) -> Handler:
-        """Give the chain for calls that bring a time limit the policy does not have."""
+        """Give the chain for calls in turns, or with a time limit the policy does not have."""
         if self.bounded is None:
             self.bounded = self._make_bounded()
         return self.bounded
@@ -181,8 +181,7 @@ class Route:
         """Digest of the arguments that ran, or of what came if they were refused."""
         found = call.digest
         if found is None:
-            arguments = call.given if call.refusal is not None else call.known_arguments()
-            found = call.digest = self._digester.of(self.tool.name, arguments)
+            found = call.digest = self._digester.of(self.tool.name, call.known_arguments())
         return found
 
     def _finished(

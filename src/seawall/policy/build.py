@@ -1,9 +1,10 @@
 """From a policy to a chain: the only place that names all layers.
 
-    EnvironmentGate ▶ RiskGate ▶ ArgumentCheck ▶ RateLimit ▶ Bulkhead ▶ Exclusive
+    ResultLimit ▶ EnvironmentGate ▶ RiskGate ▶ ArgumentCheck ▶ RateLimit ▶ Bulkhead ▶ Exclusive
                     ▶ Retry ▶ Breaker ▶ Timeout ▶ executor
 
-The first is outermost. What has nothing to do for a tool is not in its chain.
+The first is outermost. What has nothing to do for a tool is not in its chain. In a turn, calls wait
+for each other behind the argument check, where the gates end. Hooks stand around all of it.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 from seawall.contract.errors import ConfigurationError, Fault
 from seawall.contract.failure import FailureCode
 from seawall.contract.result import ToolResult
+from seawall.layers.admission import Admission
 from seawall.layers.argument_check import ArgumentCheck
 from seawall.layers.breaker import Breaker
 from seawall.layers.bulkhead import Bulkhead
 from seawall.layers.environment_gate import EnvironmentGate
 from seawall.layers.exclusive import Exclusive
 from seawall.layers.rate_limit import RateLimit
-from seawall.layers.result_limit import limited
+from seawall.layers.result_limit import ResultLimit, limited
 from seawall.layers.retry import Retry
 from seawall.layers.risk_gate import RiskGate
 from seawall.layers.timeout import Timeout
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from seawall.policy.model import Policies
 
 LAYERS: tuple[LayerRecipe, ...] = (
+    ResultLimit,
     EnvironmentGate,
     RiskGate,
     ArgumentCheck,
@@ -56,6 +59,9 @@ LAYERS: tuple[LayerRecipe, ...] = (
     Timeout,
 )
 """The default chain, outermost first."""
+
+GATES = (EnvironmentGate, RiskGate, ArgumentCheck)
+"""What decides whether a call may run at all; asked in the order of the calls in a turn."""
 
 BY_NAME: Mapping[str, LayerRecipe] = {vars(layer)["name"]: layer for layer in LAYERS}
 """The layers by the name they have in policies, spans and docs."""
@@ -105,6 +111,7 @@ class Builder:
         threads: Threads,
         parts: Mapping[type, Any],
         on_defect: str,
+        around: Callable[[LayerContext, Handler], Handler] | None = None,
     ) -> None:
         self.policies = policies
         self._layers = layers
@@ -116,22 +123,29 @@ class Builder:
         self._threads = threads
         self._parts = {**parts, type(digester): digester}
         self._on_defect = on_defect
+        self._around = around
         self._origin = clock.now()
-        self.limits_attempts = Timeout in layers
-        """Whether attempts are cut by a layer of their own."""
+        self._limits_results = ResultLimit in layers
 
-    def trial(self, policies: Policies) -> Builder:
+    def trial(self, policies: Policies, parts: Mapping[type, Any]) -> Builder:
         """Give a builder for other policies that touches nothing of what layers remember."""
         other = copy(self)
         other.policies = policies
+        other._parts = {**self._parts, **parts}  # noqa: SLF001  # it is one of us
         other._states = StateTable()  # noqa: SLF001  # it is one of us
+        return other
+
+    def following(self, trial: Builder) -> Builder:
+        """Give the builder that was tried, with what layers remember here."""
+        other = copy(trial)
+        other._states = self._states  # noqa: SLF001  # it is one of us
         return other
 
     def route(self, tool: Tool) -> Route:
         """Compose one tool's chain; raises `ConfigurationError` if its policy cannot work."""
         policy = self.policies.for_tool(tool)
         counting = Counting(self._recorders, tool.name)
-        prepare = Preparing(tool, policy, checked=self._checks(policy))
+        prepare = Preparing(tool, policy, checked=self._checks(policy), count=counting.event)
         execute = executing(
             tool, self._clock, self._workers(tool, policy), on_defect=self._on_defect
         )
@@ -148,7 +162,8 @@ class Builder:
                 bounded=bounded,
                 widen=not self.policies.names_timeout(tool),
             )
-            return self._chain(context, execute)
+            handler = self._chain(context, execute)
+            return handler if self._around is None else self._around(context, handler)
 
         return Route(
             tool,
@@ -160,12 +175,15 @@ class Builder:
             self._clock,
             self._digester,
             self._origin,
-            _limit(policy),
+            self._result_limit(policy, counting),
         )
 
     def _chain(self, context: LayerContext, execute: Handler) -> Handler:
         try:
-            found = [_for_tool(layer, context) for layer in self._ordered(context.policy)]
+            ordered = self._ordered(context.policy, bounded=context.bounded)
+            if context.bounded:
+                ordered = _with_admission(ordered)
+            found = [_for_tool(layer, context) for layer in ordered]
         except ConfigurationError as error:
             raise ConfigurationError(
                 [
@@ -173,21 +191,44 @@ class Builder:
                     for fault in error.faults
                 ]
             ) from error
-        layers = [layer if _is_ours(layer) else Guarded(layer) for layer in found if layer]
+        layers = [
+            layer if _is_ours(layer) else Guarded(layer) for layer in found if layer is not None
+        ]
         handler = compose(layers, execute)
         if any(isinstance(layer, ArgumentCheck) for layer in layers):
             return handler
         return _parsing(handler)
 
-    def _ordered(self, policy: RunPolicy) -> Sequence[LayerRecipe | Layer]:
-        """The layers in the policy's order: a breaker may stand outside of retry."""
+    def _ordered(self, policy: RunPolicy, *, bounded: bool) -> Sequence[LayerRecipe | Layer]:
+        """The layers in the policy's order: a breaker may stand outside of retry.
+
+        A call that brings a limit of its own is limited, whichever layers were listed.
+        """
         breaker = policy.breaker
-        layers = self._layers
+        # What comes back is cut outside of the chain, after hooks have seen it.
+        layers = [layer for layer in self._layers if layer is not ResultLimit]
+        if bounded and Timeout not in layers:
+            layers.append(Timeout)
         if breaker is None or not breaker.outside_retry or Retry not in layers:
             return layers
         others = [layer for layer in layers if layer is not Breaker]
         others.insert(others.index(Retry), Breaker)
         return others
+
+    def _result_limit(
+        self, policy: RunPolicy, counting: Counting
+    ) -> Callable[[ToolResult], ToolResult] | None:
+        most = policy.max_result_bytes
+        if most is None or not self._limits_results:
+            return None
+
+        def limit(result: ToolResult) -> ToolResult:
+            cut = limited(result, most)
+            if cut is not result:
+                counting.event(ResultLimit.name, "cut")
+            return cut
+
+        return limit
 
     def _checks(self, policy: RunPolicy) -> bool:
         return policy.check_mode != "off" and ArgumentCheck in self._layers
@@ -201,6 +242,11 @@ class Builder:
             return found
 
         return workers
+
+
+def _with_admission(layers: Sequence[LayerRecipe | Layer]) -> Sequence[LayerRecipe | Layer]:
+    end = max((place for place, layer in enumerate(layers, 1) if layer in GATES), default=0)
+    return [*layers[:end], Admission(), *layers[end:]]
 
 
 def _is_ours(layer: Layer) -> bool:
@@ -248,8 +294,3 @@ def _parsing(handler: Handler) -> Handler:
         return await handler(call) if refusal is None else refusal
 
     return parse
-
-
-def _limit(policy: RunPolicy) -> Callable[[ToolResult], ToolResult] | None:
-    most = policy.max_result_bytes
-    return None if most is None else (lambda result: limited(result, most))

@@ -163,13 +163,20 @@ def _parameters(
 def _model(
     name: str, parameters: list[inspect.Parameter], hints: Mapping[str, Any], doc: Doc
 ) -> Any:
-    from pydantic import ConfigDict, Field, PydanticUserError, create_model  # noqa: PLC0415  # as above
+    from pydantic import (  # noqa: PLC0415  # as above
+        BaseModel,
+        ConfigDict,
+        Field,
+        PydanticUserError,
+        create_model,
+    )
 
     fields: dict[str, Any] = {}
     extra: typing.Literal["allow", "ignore"] = "ignore"
+    others: Any = Any
     for parameter in parameters:
         if parameter.kind is parameter.VAR_KEYWORD:
-            extra = "allow"
+            extra, others = "allow", hints.get(parameter.name, Any)
             continue
         hint = hints.get(parameter.name, Any)
         said = doc.parameters.get(parameter.name)
@@ -181,7 +188,16 @@ def _model(
         extra=extra, arbitrary_types_allowed=False, protected_namespaces=(), populate_by_name=True
     )
     try:
-        return create_model(name or "arguments", __config__=config, **fields)
+        base = type(
+            "Arguments",
+            (BaseModel,),
+            {
+                "model_config": config,
+                "__annotations__": {"__pydantic_extra__": dict[str, others]},
+                "__module__": __name__,
+            },
+        )
+        return create_model(name or "arguments", __base__=base, **fields)
     except (PydanticUserError, TypeError, NameError) as error:
         said = str(error).split("\n", 1)[0]
         raise ConfigurationError([Fault(f"cannot become a schema: {said}", name)]) from error
@@ -209,14 +225,17 @@ def _schema(model: Any) -> dict[str, Any]:
 
 def _output_schema(hint: Any) -> dict[str, Any] | None:
     """Schema of what the function promises, if that is an object with named fields."""
-    from pydantic import BaseModel, TypeAdapter  # noqa: PLC0415  # as above
+    from pydantic import BaseModel, PydanticUserError, TypeAdapter  # noqa: PLC0415  # as above
 
     if not isinstance(hint, type):
         return None
     named = issubclass(hint, BaseModel) or typing.is_typeddict(hint)
     if not named and not hasattr(hint, "__dataclass_fields__"):
         return None
-    return TypeAdapter(hint).json_schema(mode="serialization")
+    try:
+        return TypeAdapter(hint).json_schema(mode="serialization")
+    except PydanticUserError:
+        return None  # a promise that pydantic cannot read is not checked
 
 
 def _issue(fault: Mapping[str, Any]) -> Issue:

@@ -22,7 +22,7 @@ _LONGEST_PATH = 200
 _LONGEST_MESSAGE = 600
 _LONGEST_TEXT = 500
 _LEVELS_AT_MOST = 60
-_HIDDEN = "(not shown)"
+HIDDEN = "(not shown)"
 
 
 def explain(tool: str, issues: Sequence[Issue], received: Any, schema: Mapping[str, Any]) -> str:
@@ -40,7 +40,7 @@ def show(received: Any, schema: Mapping[str, Any]) -> str:
     try:
         root = copied(schema)
     except NotUsable:
-        return json.dumps(_HIDDEN)  # nobody can say what is secret
+        return json.dumps(HIDDEN)  # nobody can say what is secret
     return _Sheet().write(received, _secrecy(root))
 
 
@@ -114,7 +114,7 @@ class _Sheet:
 
     def _value(self, value: Any, secrecy: Secrecy, level: int) -> None:
         if secrecy.hides(value):
-            self._put(json.dumps(_HIDDEN))
+            self._put(json.dumps(HIDDEN))
         elif isinstance(value, Mapping):
             self._object(value, secrecy, level)
         elif isinstance(value, (list, tuple)):
@@ -135,7 +135,7 @@ class _Sheet:
             opening = ","
             below = secrecy.of(step)
             if not below.places and secrecy.hides_member(step):
-                self._put(json.dumps(_HIDDEN))
+                self._put(json.dumps(HIDDEN))
             else:
                 self._value(item, below, level + 1)
         self._put(f"\n{'  ' * level}}}")
@@ -150,7 +150,7 @@ class _Sheet:
             opening = ","
             below = secrecy.of(index)
             if not below.places and secrecy.has_inside:
-                self._put(json.dumps(_HIDDEN))
+                self._put(json.dumps(HIDDEN))
             else:
                 self._value(item, below, level + 1)
         self._put(f"\n{'  ' * level}]")

@@ -16,7 +16,7 @@ from seawall.contract.failure import FailureCode, Issue, dotted
 from seawall.contract.result import ToolResult
 from seawall.pipeline.arguments.bounds import out_of_bounds
 from seawall.pipeline.arguments.careful import Careful
-from seawall.pipeline.arguments.explain import explain
+from seawall.pipeline.arguments.explain import HIDDEN, explain, show
 from seawall.pipeline.arguments.lenient import Lenient, validation_text
 from seawall.pipeline.arguments.schema import CompiledSchema, compile_schema
 from seawall.pipeline.arguments.text import ArgumentTextFault, parse_arguments
@@ -38,8 +38,16 @@ Mend = Callable[[Any], "tuple[Any, tuple[str, ...]]"]
 class Preparing:
     """Prepares the arguments of one tool; `None` means that they are in order."""
 
-    def __init__(self, tool: Tool, policy: RunPolicy, *, checked: bool = True) -> None:
+    def __init__(
+        self,
+        tool: Tool,
+        policy: RunPolicy,
+        *,
+        checked: bool = True,
+        count: Callable[[str, str], None] = lambda _layer, _event: None,
+    ) -> None:
         self._tool = tool
+        self._count = count
         self._checked = checked and policy.check_mode != "off"
         self._shadow = policy.check_mode == "shadow"
         self._mode = policy.coercion
@@ -97,9 +105,8 @@ class Preparing:
         if compiled is None:
             return None
         if not compiled.is_valid(value):
-            refusal = self._faulty(call, value, compiled)
-            if refusal is not None:
-                return refusal
+            # In shadow there is no refusal, and nothing more to be asked of faulty arguments.
+            return self._faulty(call, value, compiled)
         return None if self._tool.check is None else self._own_check(call, value)
 
     def _parsed(self, call: Invocation, text: str) -> ToolResult | tuple[Any]:
@@ -148,11 +155,12 @@ class Preparing:
         self, call: Invocation, issues: tuple[Issue, ...], value: dict[str, Any]
     ) -> ToolResult | None:
         tool = self._tool.name
-        if self._shadow:
-            call.note("argument_check:would_refuse:argument_invalid")
-            return None
         compiled = self._compiled
         reason = "argument_invalid" if compiled is None else compiled.reason(issues)
+        if self._shadow:
+            self._count(LAYER, "shadow_refused")
+            call.note(f"{LAYER}:would_refuse:{reason}")
+            return None
         shown = "; ".join(f"{dotted(i.path) or 'root'}: {i.message}" for i in issues[:MAX_SAID])
         more = f"; and {len(issues) - MAX_SAID} more" if len(issues) > MAX_SAID else ""
         result = call.refuse(
@@ -165,12 +173,20 @@ class Preparing:
         failure = result.failure
         assert failure is not None  # noqa: S101  # it was just built as a refusal
         if self._mode == "lenient":
-            text = validation_text(tool, issues, call.given)
+            text = self._pi_text(issues, call.given)
         else:
             schema = self._tool.input_schema if compiled is None else compiled.schema
             text = f"{explain(tool, issues, value, schema)}\n{failure.guidance} Nothing was run."
             text = f"Error: {reason.replace('_', ' ')}: {text}"
         return msgspec.structs.replace(result, content=(TextContent(text=text),))
+
+    def _pi_text(self, issues: tuple[Issue, ...], given: Any) -> str:
+        """The text of `lenient`, which shows the arguments as they came, without secrets."""
+        text = validation_text(self._tool.name, issues, given)
+        shown = show(given, self._tool.input_schema)
+        if HIDDEN not in shown:
+            return text
+        return f"{text.partition(_RECEIVED)[0]}{_RECEIVED}{shown}"
 
     def _refused(
         self, call: Invocation, reason: str, message: str, *, path: str = "", issue: bool = False
@@ -183,6 +199,8 @@ class Preparing:
             issues=(Issue(path, message, "parse"),) if issue else (),
         )
 
+
+_RECEIVED = "Received arguments:\n"
 
 _CUT_OFF = (
     "the provider cut this call off before it was complete; send it again with complete, shorter"

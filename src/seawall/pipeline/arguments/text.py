@@ -43,7 +43,8 @@ _BLANK = " \t\r\n"
 _strict = msgspec.json.Decoder().decode
 _NOT_STRICT = (msgspec.DecodeError, UnicodeEncodeError, RecursionError)
 
-_LONG_NUMBER = re.compile(rf"[0-9]{{{MAX_DIGITS + 1}}}")
+# Begun at the first digit of a run only: else long runs take quadratic time.
+_LONG_NUMBER = re.compile(rf"(?<![0-9])[0-9]{{{MAX_DIGITS + 1}}}")
 _NO_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[^"\[\]{}]+', re.DOTALL)
 _FENCE = re.compile(r"(`{3,}|~{3,})[ \t]*[\w.+-]*(?:[ \t]*\r?\n|[ \t]*(?=[\[{\"']))")
 

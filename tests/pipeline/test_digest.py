@@ -1,0 +1,87 @@
+"""Fingerprints that compare equal arguments and say nothing about them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from seawall.pipeline.digest import Digester, canonical_text
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "equal"),
+    [
+        ({"a": 1, "b": 2}, {"b": 2, "a": 1}, True),
+        ({"a": 1}, {"a": 1.0}, True),
+        ({"a": [1, 2]}, {"a": [2, 1]}, False),
+        ({"a": "1"}, {"a": 1}, False),
+        ({"a": True}, {"a": 1}, False),
+        ({"a": None}, {}, False),
+        ({"a": {1, 2, 3}}, {"a": {3, 2, 1}}, True),
+        ({1: "x"}, {"1": "x"}, True),
+        ({"a": object()}, {"a": object()}, True),
+        ({"a": b"x"}, {"a": object()}, False),
+        ({"a": "\ud800"}, {"a": "\ud800"}, True),
+    ],
+)
+def test_equal_arguments_have_equal_fingerprints(one: Any, other: Any, equal: bool) -> None:
+    digester = Digester()
+
+    assert (digester.of("t", one) == digester.of("t", other)) is equal
+
+
+def test_a_fingerprint_belongs_to_one_tool_and_one_key() -> None:
+    arguments = {"card": "4111"}
+    one, other = Digester(b"one"), Digester(b"other")
+
+    assert one.of("t", arguments) != one.of("u", arguments)
+    assert one.of("t", arguments).mac != other.of("t", arguments).mac
+    assert one.of("t", arguments) == Digester(b"one").of("t", arguments)
+    assert len(one.of("t", arguments).mac) * 4 == 128
+    assert Digester().of("t", arguments) != Digester().of("t", arguments)
+
+
+def test_a_key_may_be_longer_than_the_hash_takes() -> None:
+    long = Digester(b"k" * 200)
+
+    assert long.of("t", {}) == Digester(b"k" * 200).of("t", {})
+    assert long.of("t", {}) != Digester(b"k" * 201).of("t", {})
+
+
+def test_sizes_are_those_of_the_canonical_text() -> None:
+    digest = Digester().of("t", {"b": "x y", "a": 1})
+
+    assert canonical_text({"b": "x y", "a": 1}) == '{"a":1,"b":"x y"}'
+    assert (digest.length, digest.non_blank) == (17, 16)
+
+
+@pytest.mark.parametrize("depth", [300, 100_000])
+def test_arguments_of_any_depth_have_a_text(depth: int) -> None:
+    deep: Any = "bottom"
+    for _ in range(depth):
+        deep = {"a": deep}
+
+    assert "<deep>" in canonical_text(deep)
+
+
+def test_a_value_that_refers_to_itself_has_a_text() -> None:
+    loop: dict[str, Any] = {}
+    loop["self"] = loop
+
+    assert "<deep>" in canonical_text(loop)
+
+
+def test_what_has_no_text_at_all_stands_as_its_type() -> None:
+    class Odd(dict[str, Any]):
+        def items(self) -> Any:
+            raise TypeError("no")
+
+    assert canonical_text(Odd(a={1})) == '"<Odd>"'
+
+
+def test_one_text_has_a_fingerprint_too() -> None:
+    digester = Digester(b"k")
+
+    assert digester.text("alice") == digester.text("alice") != digester.text("bob")
+    assert digester.text("\ud800")
