@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
+from typing import TYPE_CHECKING
 
 import pytest
 
 from seawall.pipeline.clock import Clock, Limit, SystemClock
 from seawall.testing import FakeClock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class Waiter:
@@ -75,7 +79,7 @@ async def test_a_cancel_from_outside_wins_also_at_the_same_moment(ours_first: bo
 
     task = asyncio.ensure_future(work())
     await clock.settle()
-    both = [limits[0].expire, task.cancel]
+    both: list[Callable[[], object]] = [limits[0].expire, task.cancel]
     for cancel in both if ours_first else reversed(both):
         cancel()
     await clock.settle()

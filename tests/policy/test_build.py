@@ -129,7 +129,7 @@ def test_all_that_is_no_layer_is_named_at_once() -> None:
 
 
 def test_a_rate_that_cannot_be_read_is_told_when_the_pipeline_is_made() -> None:
-    with pytest.raises(ConfigurationError, match="default.rate"):
+    with pytest.raises(ConfigurationError, match=r"default\.rate"):
         Pipeline([greet], policies=Policies(default=RunPolicy(rate="often")))
 
 

@@ -16,7 +16,9 @@ from seawall.contract.annotations import Risk
 from seawall.contract.errors import ConfigurationError, Fault
 from seawall.contract.tool import Tool
 from seawall.pipeline.arguments.schema import compile_schema
+from seawall.registry.declarations import SHAPES, Shape, declaration
 from seawall.registry.function import tool as make_tool
+from seawall.registry.provider_names import Names
 from seawall.registry.suggester import Suggester
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -49,6 +51,8 @@ class Registry:
         self._suggester = Suggester()
         self._watchers: weakref.WeakSet[Watcher] = weakref.WeakSet()
         self._lock = threading.RLock()
+        self.provider_names = Names()
+        """The names under which providers know the tools, and the way back."""
         self._register_all(tools)
 
     def _register_all(self, tools: Iterable[Tool | Callable[..., Any]]) -> None:
@@ -165,13 +169,20 @@ class Registry:
                 target.register(tool, on_duplicate="error", on_invalid=how)
         return target
 
-    def declarations(self) -> list[dict[str, Any]]:
-        """What a model API is told of the tools, in MCP's shape; quarantined ones are left out."""
-        return [
-            declaration(tool)
-            for name, tool in tuple(self._tools.items())
-            if name not in self._quarantined
-        ]
+    def declarations(self, shape: Shape = "mcp") -> list[dict[str, Any]]:
+        """What a model API is told of the tools; quarantined ones are left out.
+
+        In the shapes of providers tools have the names of `provider_names`, under which they are
+        called back.
+        """
+        if shape not in SHAPES:
+            raise ConfigurationError(f"shape {shape!r} is not known; use {', '.join(SHAPES)}")
+        tools = [tool for name, tool in tuple(self._tools.items()) if name not in self._quarantined]
+        if shape == "mcp":
+            return [declaration(tool) for tool in tools]
+        with self._lock:
+            names = self.provider_names.export(tool.name for tool in tools)
+        return [declaration(tool, shape, name) for tool, name in zip(tools, names, strict=True)]
 
     def overview(self, by: str = "category") -> str:
         """A short list for a prompt, grouped by `category`, `family` or `risk`."""
@@ -246,22 +257,6 @@ def schema_faults(tool: Tool) -> list[Fault]:
         except ConfigurationError as error:
             faults.extend(error.faults)
     return faults
-
-
-def declaration(tool: Tool) -> dict[str, Any]:
-    """One tool in MCP's shape."""
-    shape: dict[str, Any] = {"name": tool.name}
-    if tool.title is not None:
-        shape["title"] = tool.title
-    shape["description"] = tool.description
-    schema = dict(tool.input_schema)
-    shape["inputSchema"] = schema if "type" in schema else {"type": "object", **schema}
-    if tool.output_schema is not None:
-        shape["outputSchema"] = dict(tool.output_schema)
-    hints = tool.annotations.to_mcp()
-    if hints:
-        shape["annotations"] = hints
-    return shape
 
 
 def _group(tool: Tool, by: str) -> str:

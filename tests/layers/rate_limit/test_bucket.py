@@ -676,6 +676,8 @@ class OneBucketPerKey(RuleBasedStateMachine):
         super().__init__()
         self.bucket, self.hands = bucket_at()
         self.latest = 0.0
+        # Times count from the first reading: both begin with one at 0.
+        self.bucket.bind(RATES[0], "first").level()
         self.plain = {name: PlainBucket() for name in "abc"}
 
     def move(self, to: float) -> None:

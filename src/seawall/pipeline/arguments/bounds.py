@@ -10,7 +10,13 @@ import re
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from seawall.pipeline.arguments.reader import MAX_BYTES, MAX_DEPTH, MAX_DIGITS, Reason
+from seawall.pipeline.arguments.reader import (
+    MAX_BYTES,
+    MAX_DEPTH,
+    MAX_DIGITS,
+    MAX_VALUES,
+    Reason,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,18 +30,28 @@ _FEWER = 12
 _SHORTER = 96
 _SMALL = 1 << 64
 _BIGGEST = 10**MAX_DIGITS
+_BIG = 32
+"""What a number beyond 64 bits costs besides its digits, in digits."""
+_BIG_DIGITS = 2 * (MAX_DIGITS + _BIG)
+"""Digits of such numbers together: each is said anew, in quadratic time, by all who look at it."""
 _LONGEST_POINTER = 512
 _HALF = re.compile("[\ud800-\udfff]")
 
 
-def out_of_bounds(value: Any, depth: int = MAX_DEPTH) -> Fault | None:
+def out_of_bounds(
+    value: Any,
+    depth: int = MAX_DEPTH,
+    *,
+    most_bytes: int = MAX_BYTES,
+    most_values: int = MAX_VALUES,
+) -> Fault | None:
     """Say what no tool could take, or None. Looks at `dict`, `list` and `tuple` as containers.
 
     Sizes are those of the shortest JSON text, so a mapping may be as large as a text may be.
     """
     if type(value) is dict and len(value) <= _FEW and _is_small(value):
         return None
-    return _Walk(depth).fault(value)
+    return _Walk(depth, most_bytes, most_values).fault(value)
 
 
 def _is_small(value: dict[Any, Any], short: int = _SHORT, levels: int = 2) -> bool:
@@ -73,9 +89,13 @@ def _is_plain(item: Any, kind: type, levels: int) -> bool:
 class _Walk:
     """Goes through a value depth first without recursion; knows the way to where it is."""
 
-    def __init__(self, depth: int) -> None:
+    def __init__(self, depth: int, most_bytes: int, most_values: int) -> None:
         self._depth = depth
+        self._most_bytes = most_bytes
+        self._most_values = most_values
         self._size = 0
+        self._values_left = most_values
+        self._digits_left = _BIG_DIGITS
         self._keys: list[Any] = []
         self._open: list[Iterator[tuple[Any, Any]]] = []
 
@@ -93,7 +113,7 @@ class _Walk:
 
     def _enter(self, item: Any) -> Fault | None:
         self._size += 2
-        if self._size > MAX_BYTES:
+        if self._size > self._most_bytes:
             return self._too_large()
         if isinstance(item, (dict, list, tuple)):
             return self._container(item)
@@ -116,6 +136,14 @@ class _Walk:
                 "too_deep",
                 self._pointer(1),
                 f"nested deeper than {self._depth} levels; send a flatter structure",
+            )
+        self._values_left -= len(item)
+        if self._values_left < 0:
+            return (
+                "too_large",
+                self._pointer(1),
+                f"more than {self._most_values:,} values; send less, or in several calls,"
+                " or large data as one text",
             )
         self._open.append(iter(item.items() if isinstance(item, dict) else enumerate(item)))
         self._keys.append(None)
@@ -141,17 +169,21 @@ class _Walk:
                 return self._invalid(
                     "half of a character (a lone surrogate) cannot be sent; send the whole one"
                 )
-        return self._too_large() if self._size > MAX_BYTES else None
+        return self._too_large() if self._size > self._most_bytes else None
 
     def _integer(self, number: int) -> Fault | None:
-        if -_BIGGEST < number < _BIGGEST:
+        if -_SMALL < number < _SMALL:
             self._size += number.bit_length() // 4
             return None
-        return (
-            "too_large",
-            self._pointer(),
-            f"a number has more than {MAX_DIGITS} digits; send it as a text",
-        )
+        if not -_BIGGEST < number < _BIGGEST:
+            said = f"a number has more than {MAX_DIGITS} digits; send it as a text"
+            return ("too_large", self._pointer(), said)
+        self._size += number.bit_length() // 4
+        self._digits_left -= _BIG + number.bit_length() * 3 // 10
+        if self._digits_left < 0:
+            said = f"numbers of many digits, more than {_BIG_DIGITS:,} together; send texts"
+            return ("too_large", self._pointer(1), said)
+        return None
 
     def _float(self, number: float) -> Fault | None:
         if isfinite(number):
@@ -162,7 +194,7 @@ class _Walk:
         return (
             "too_large",
             self._pointer(1),
-            f"larger than {MAX_BYTES} bytes as JSON; send less, or in several calls",
+            f"larger than {self._most_bytes} bytes as JSON; send less, or in several calls",
         )
 
     def _invalid(self, message: str) -> Fault:

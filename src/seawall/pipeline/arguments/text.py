@@ -16,6 +16,7 @@ from seawall.pipeline.arguments.reader import (
     MAX_BYTES,
     MAX_DEPTH,
     MAX_DIGITS,
+    MAX_VALUES,
     ArgumentTextFault,
     Reader,
     shown,
@@ -25,12 +26,19 @@ __all__ = [
     "MAX_BYTES",
     "MAX_DEPTH",
     "MAX_DIGITS",
+    "MAX_VALUES",
     "ArgumentTextFault",
+    "check_count",
     "check_size",
     "parse_arguments",
     "read",
     "too_deep",
 ]
+
+TOO_MANY = (
+    f"the arguments hold more than {MAX_VALUES:,} values; send less, or in several calls,"
+    " or large data as one text"
+)
 
 FENCE = "code fence"
 MARK = "byte-order mark"
@@ -107,6 +115,22 @@ def check_size(text: str) -> None:
     )
 
 
+def check_count(text: str, value: Any) -> None:
+    """Refuse a text whose value holds more than `MAX_VALUES` values."""
+    if len(text) < 2 * MAX_VALUES:  # each takes a character, and one to divide it from the next
+        return
+    left = MAX_VALUES
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if not isinstance(item, (dict, list)):
+            continue
+        left -= len(item)
+        if left < 0:
+            raise ArgumentTextFault("too_large", TOO_MANY)
+        waiting += item.values() if isinstance(item, dict) else item
+
+
 def _read_inside(text: str, depth: int) -> tuple[Any, dict[str, None]] | None:
     """Decode a text that the arguments turned out to be; None if it is only a text."""
     try:
@@ -123,6 +147,7 @@ def _read_once(text: str, *, repair: bool, depth: int) -> tuple[Any, dict[str, N
     if not _risky(text, depth):
         try:
             value = _strict(text)
+            check_count(text, value)
             _check_keys(text, value)
         except _NOT_STRICT:
             pass

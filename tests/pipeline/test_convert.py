@@ -1,0 +1,383 @@
+"""Any value becomes a valid result, and anything raised a bounded failure."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import json
+import math
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pydantic
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seawall.contract.content import EmbeddedResource, ImageContent, TextContent
+from seawall.contract.failure import Failure, FailureCode, Issue, ToolFailed
+from seawall.contract.result import ToolResult
+from seawall.pipeline.convert import (
+    MAX_ITEMS,
+    MAX_MESSAGE,
+    failure_of,
+    is_infrastructure,
+    parts_of,
+    result_of,
+)
+from seawall.testing import LayerBench
+
+IMAGE = ImageContent(data="aGk=", mime_type="image/png")
+
+
+class Model(pydantic.BaseModel):
+    name: str
+    when: datetime.date
+
+
+@dataclasses.dataclass
+class Point:
+    x: int
+    y: int
+
+
+class Opaque:
+    pass
+
+
+class Keyed:
+    def __str__(self) -> str:
+        return "key"
+
+
+def text_of(value: Any) -> str:
+    return ToolResult(content=parts_of(value)[0]).text
+
+
+def deep(levels: int) -> Any:
+    value: Any = "bottom"
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+def cycle() -> Any:
+    value: list[Any] = []
+    value.append(value)
+    return value
+
+
+@pytest.mark.parametrize(
+    ("value", "structured"),
+    [
+        (5, 5),
+        (True, True),
+        (2.5, 2.5),
+        ([1, "a", None], [1, "a", None]),
+        ({"a": {"b": 1}}, {"a": {"b": 1}}),
+        ((1, 2), [1, 2]),
+        ({"s": {1}}, {"s": [1]}),
+        ({"x": math.nan, "y": math.inf}, {"x": None, "y": None}),
+        ({1: "x"}, {"1": "x"}),
+        ({Keyed(): 1}, {"key": 1}),
+        (2**80, 2**80),
+        ([2**80], [2**80]),
+        (datetime.date(2026, 1, 2), "2026-01-02"),
+        (uuid.UUID(int=0), "00000000-0000-0000-0000-000000000000"),
+        (Model(name="a", when=datetime.date(2026, 1, 2)), {"name": "a", "when": "2026-01-02"}),
+        ([Model(name="a", when=datetime.date(2026, 1, 2))], [{"name": "a", "when": "2026-01-02"}]),
+        (Model, "<ModelMetaclass>"),
+        (Point(1, 2), {"x": 1, "y": 2}),
+        (range(3), [0, 1, 2]),
+        (iter([1, 2]), [1, 2]),
+        ({"it": iter([1])}, {"it": [1]}),
+        (Opaque(), "<Opaque>"),
+        ({"o": Opaque()}, {"o": "<Opaque>"}),
+        ({2**70: Opaque()}, {str(2**70): "<Opaque>"}),
+        ({"a": "\ud800"}, {"a": "?"}),
+        ({"\ud800": 1}, {"?": 1}),
+        ([], []),
+        ({}, {}),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_data_becomes_text_and_structured_content(value: Any, structured: Any) -> None:
+    content, found = parts_of(value)
+
+    assert found == structured
+    (block,) = content
+    assert isinstance(block, TextContent)
+    assert json.loads(block.text) == structured
+
+
+@pytest.mark.parametrize(
+    ("value", "content"),
+    [
+        ("text", (TextContent(text="text"),)),
+        ("a\ud800", (TextContent(text="a?"),)),
+        (None, ()),
+        (IMAGE, (IMAGE,)),
+        ([IMAGE, TextContent(text="x")], (IMAGE, TextContent(text="x"))),
+        (b"bytes", (TextContent(text="bytes"),)),
+        (bytearray(b"bytes"), (TextContent(text="bytes"),)),
+        (memoryview(b"bytes"), (TextContent(text="bytes"),)),
+    ],
+)
+def test_text_bytes_and_blocks_stay_what_they_are(value: Any, content: Any) -> None:
+    assert parts_of(value) == (content, None)
+
+
+def test_bytes_that_are_no_text_become_a_resource() -> None:
+    ((block,), structured) = parts_of(b"\xff\x00")
+
+    assert isinstance(block, EmbeddedResource)
+    assert block.resource["blob"] == "/wA="
+    assert structured is None
+
+
+@pytest.mark.parametrize("value", [deep(200), deep(5_000), deep(100_000), cycle()])
+def test_depth_is_bounded(value: Any) -> None:
+    text = text_of(value)
+
+    assert len(text) < 1_000
+    json.loads(text)
+
+
+def test_a_generator_without_end_is_cut_and_closed() -> None:
+    closed: list[bool] = []
+
+    def numbers() -> Iterator[int]:
+        n = 0
+        try:
+            while True:
+                yield n
+                n += 1
+        finally:
+            closed.append(True)
+
+    _, structured = parts_of(numbers())
+
+    assert len(structured) == MAX_ITEMS
+    assert closed == [True]
+
+
+def test_what_cannot_be_data_at_all_stands_as_its_type() -> None:
+    class Odd(dict[str, Any]):
+        def items(self) -> Any:
+            raise TypeError("no")
+
+    assert text_of({"x": 2**70, "y": Odd(a=1)}) == "<dict>"
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.integers(), inner),
+        max_leaves=20,
+    )
+)
+def test_whatever_comes_the_result_is_strict_json(value: Any) -> None:
+    content, structured = parts_of(value)
+
+    json.dumps(structured, allow_nan=False).encode()
+    msgspec.json.encode(content)
+
+
+# --- results that a tool makes itself
+
+
+def own(result: ToolResult) -> ToolResult:
+    call = LayerBench().invocation()
+    call.attempt, call.executed_s = 2, 0.5
+    return result_of(result, call)
+
+
+def test_an_own_result_is_completed_with_what_the_pipeline_knows() -> None:
+    result = own(ToolResult(call_id="x", tool="y", details={"d": 1}, terminate=True, attempts=9))
+
+    assert (result.call_id, result.tool, result.attempts, result.duration_ms) == (
+        "1",
+        "tool",
+        2,
+        500.0,
+    )
+    assert (result.details, result.terminate, result.is_error) == ({"d": 1}, True, False)
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [("plain", "plain"), ([TextContent(text="a")], "a"), ((1, 2), "[1,2]"), ((), ""), ([], "")],
+)
+def test_content_of_the_wrong_kind_is_mended(content: Any, text: str) -> None:
+    result = own(ToolResult(content=content))
+
+    assert result.text == text
+    assert isinstance(result.content, tuple)
+
+
+def test_structured_content_is_made_json() -> None:
+    assert own(ToolResult(structured_content={"s": {1}, "n": math.nan})).structured_content == {
+        "s": [1],
+        "n": None,
+    }
+
+
+def test_an_error_without_a_failure_gets_one_from_its_text() -> None:
+    result = own(
+        ToolResult(content=(IMAGE, TextContent(text="\nno such row\nmore")), is_error=True)
+    )
+
+    assert result.failure is not None
+    assert (result.failure.code, result.failure.message) == (
+        FailureCode.EXECUTION_FAILED,
+        "no such row",
+    )
+    long = own(ToolResult(content=(TextContent(text="x" * 5_000_000),), is_error=True))
+    assert long.failure is not None
+    assert len(long.failure.message) == 500
+    silent = own(ToolResult(is_error=True)).failure
+    assert silent is not None
+    assert "without a text" in silent.message
+
+
+def test_a_failure_makes_a_result_an_error() -> None:
+    failure = Failure(code=FailureCode.NOT_FOUND, message="no")
+
+    result = own(ToolResult(failure=failure, is_error=False))
+
+    assert result.is_error
+    assert result.failure is not None
+    assert result.failure.layer == "executor"
+
+
+# --- failures
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "reason", "retryable"),
+    [
+        (ValueError("x"), FailureCode.EXECUTION_FAILED, "tool_failed", True),
+        (OSError("x"), FailureCode.EXECUTION_FAILED, "tool_failed", True),
+        (TimeoutError(), FailureCode.EXECUTION_FAILED, "tool_timeout", True),
+        (FileNotFoundError("x"), FailureCode.EXECUTION_FAILED, "tool_failed", False),
+        (SystemExit(1), FailureCode.EXECUTION_FAILED, "tool_failed", False),
+        (PermissionError("x"), FailureCode.PERMISSION_DENIED, "permission_denied", False),
+        (NotImplementedError(), FailureCode.UNSUPPORTED, "unsupported", False),
+        (
+            ExceptionGroup("g", [ExceptionGroup("h", [PermissionError("x")])]),
+            FailureCode.PERMISSION_DENIED,
+            "permission_denied",
+            False,
+        ),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else None,
+)
+def test_what_is_raised_becomes_a_failure_by_its_type(
+    error: BaseException, code: FailureCode, reason: str, retryable: bool
+) -> None:
+    failure = failure_of(error)
+
+    assert (failure.code, failure.reason, failure.retryable) == (code, reason, retryable)
+    assert failure.cause[0] == type(error).__name__
+    assert failure.may_have_run is (False if code is FailureCode.UNSUPPORTED else None)
+
+
+def test_a_tools_own_failure_is_kept_and_said_to_be_its_own() -> None:
+    mine = Failure(
+        code=FailureCode.RATE_LIMITED,
+        message="busy",
+        reason="shop_busy",
+        guidance="come back",
+        layer="pretends",
+        retry_after_s=5,
+        issues=(Issue("/a", "b"),),
+        hints=("x",),
+    )
+
+    failure = failure_of(ToolFailed(mine), retry_after_s=99)
+
+    assert failure == msgspec.structs.replace(mine, layer="executor", retry_after_s=5.0)
+
+
+@pytest.mark.parametrize("reason", ["Free text!", "sk-live-1234", "UPPER", "x" * 65, ""])
+def test_a_reason_that_is_no_slug_is_not_kept(reason: str) -> None:
+    mine = Failure(code=FailureCode.NOT_FOUND, message="m", reason=reason)
+
+    assert failure_of(ToolFailed(mine)).reason == "not_found"
+
+
+@pytest.mark.parametrize(
+    ("given_s", "kept"), [(-5, 0.0), (math.nan, None), (math.inf, None), (None, None), (3, 3.0)]
+)
+def test_a_wait_that_makes_no_sense_is_not_kept(given_s: Any, kept: float | None) -> None:
+    mine = Failure(code=FailureCode.NOT_FOUND, message="m", retry_after_s=given_s)
+
+    assert failure_of(ToolFailed(mine)).retry_after_s == kept
+
+
+def test_an_own_failure_of_any_size_is_bounded() -> None:
+    huge = "x" * 5_000_000
+    mine = Failure(
+        code=FailureCode.NOT_FOUND,
+        message=huge,
+        guidance=huge,
+        hints=("h",) * 10_000,
+        issues=(Issue("", "i"),) * 10_000,
+        cause=("c",) * 10_000,
+    )
+
+    failure = failure_of(ToolFailed(mine))
+
+    assert len(failure.message) == MAX_MESSAGE
+    assert len(msgspec.json.encode(failure)) < 20_000
+    assert "\ud800" not in failure_of(ToolFailed(Failure(code=mine.code, message="\ud800"))).message
+
+
+@pytest.mark.parametrize(
+    "fields", [{"retry_after_s": "5"}, {"message": None}, {"hints": 5}, {"issues": [Opaque()]}]
+)
+def test_an_own_failure_of_the_wrong_kinds_is_a_failure_all_the_same(fields: Any) -> None:
+    mine = Failure(**{"code": FailureCode.RATE_LIMITED, "message": "m", **fields})
+
+    failure = failure_of(ToolFailed(mine))
+
+    assert failure.code is FailureCode.EXECUTION_FAILED
+    assert "cannot be read" in failure.message
+
+
+def test_a_code_given_as_text_is_that_code() -> None:
+    text: Any = "timeout"
+
+    assert failure_of(ToolFailed(Failure(code=text, message="m"))).code is FailureCode.TIMEOUT
+
+
+@pytest.mark.parametrize(
+    ("failure", "error", "infrastructure"),
+    [
+        (Failure(code=FailureCode.TIMEOUT, message=""), None, True),
+        (Failure(code=FailureCode.NOT_FOUND, message=""), None, False),
+        (Failure(code=FailureCode.RATE_LIMITED, message=""), OSError(), False),
+        (Failure(code=FailureCode.EXECUTION_FAILED, message="", reason="transport"), None, True),
+        (Failure(code=FailureCode.EXECUTION_FAILED, message="", reason="tool_timeout"), None, True),
+        (Failure(code=FailureCode.EXECUTION_FAILED, message=""), None, False),
+        (Failure(code=FailureCode.EXECUTION_FAILED, message=""), OSError(), True),
+        (Failure(code=FailureCode.EXECUTION_FAILED, message=""), ValueError(), True),
+        (Failure(code=FailureCode.EXECUTION_FAILED, message=""), FileNotFoundError(), False),
+        (
+            Failure(code=FailureCode.EXECUTION_FAILED, message=""),
+            ToolFailed(Failure(code=FailureCode.EXECUTION_FAILED, message="")),
+            False,
+        ),
+        (
+            Failure(code=FailureCode.EXECUTION_FAILED, message=""),
+            ExceptionGroup("g", [FileNotFoundError()]),
+            False,
+        ),
+    ],
+)
+def test_only_what_speaks_of_the_tools_health_is_infrastructure(
+    failure: Failure, error: BaseException | None, infrastructure: bool
+) -> None:
+    assert is_infrastructure(failure, error) is infrastructure

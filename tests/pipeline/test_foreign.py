@@ -1,0 +1,198 @@
+"""What foreign code raises becomes a value, and never tells a secret."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+from seawall.pipeline.foreign import (
+    MAX_MESSAGE,
+    described,
+    first_line,
+    guarded,
+    guarded_async,
+    leaves,
+    log_frames,
+    masked,
+    tell,
+    told,
+    type_names,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "hidden"),
+    [
+        ("GET https://x.test/?key=AIzaSyD-0123456789", "AIzaSyD"),
+        ("api_key: 'abc-123-def'", "abc-123"),
+        ('{"access_token": "t0ken-value"}', "t0ken"),
+        ("password = hunter2", "hunter2"),
+        ("Authorization: Bearer abc.def-123456", "abc.def"),
+        ("Proxy says Basic dXNlcjpwYXNz", "dXNlcjpwYXNz"),
+        ("postgres://alice:s3cret@db/x", "s3cret"),
+        ("found sk-live-1234567890ab in it", "1234567890ab"),
+        ("ghp_0123456789abcdef0123", "0123456789abcdef"),
+        ("AKIAIOSFODNN7EXAMPLE", "IOSFODNN7"),
+        ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.sig", "eyJzdWIi"),
+        ("-----BEGIN RSA PRIVATE KEY-----MIIEow", "MIIEow"),
+        ("X-Amz-Signature=0123abcd&x=1", "0123abcd"),
+    ],
+)
+def test_what_looks_like_a_secret_is_masked(text: str, hidden: str) -> None:
+    assert hidden in text
+    assert hidden not in masked(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["no such key", "the monkey: a story", "token expired", "user:password rules", "5 keys"]
+)
+def test_plain_words_are_left_alone(text: str) -> None:
+    assert masked(text) == text
+
+
+class Talkative(Exception):  # noqa: N818  # what it does is what matters
+    """Says whatever it was made with; raises it if it is an exception."""
+
+    def __init__(self, said: Any) -> None:
+        super().__init__()
+        self.said = said
+
+    def __str__(self) -> str:
+        if isinstance(self.said, Exception):
+            raise self.said
+        text: str = self.said
+        return text
+
+
+@pytest.mark.parametrize(
+    ("said", "line"),
+    [
+        ("one\ntwo", "one"),
+        ("  \n\n padded \n", "padded"),
+        ("", ""),
+        ("a\ud800b", "a?b"),
+        (ValueError("no text"), ""),
+        ("x" * 5_000_000, "x" * (MAX_MESSAGE - 1) + "…"),
+        ("token=abcdef rest", "token=… rest"),
+    ],
+)
+def test_of_a_message_its_first_line_is_said(said: Any, line: str) -> None:
+    assert first_line(Talkative(said)) == line
+
+
+def test_a_secret_is_not_shown_because_a_bound_cuts_it_in_two() -> None:
+    said = "x" * (MAX_MESSAGE - 10) + " key=abcdefghijklmnopqrstuvwxyz"
+
+    assert "abc" not in first_line(Talkative(said))
+
+
+def nested(levels: int, error: Exception) -> Exception:
+    for _ in range(levels):
+        error = ExceptionGroup("group", [error])
+    return error
+
+
+def test_the_leaves_of_groups_are_found_within_a_bound() -> None:
+    error = OSError("inner")
+    many = ExceptionGroup("many", [ValueError(str(n)) for n in range(100)])
+
+    assert leaves(error) == [error]
+    assert leaves(nested(3, error)) == [error]
+    assert isinstance(leaves(nested(20, error))[0], ExceptionGroup)
+    assert len(leaves(ExceptionGroup("all", [many, many]))) == 16
+
+
+def test_an_error_is_said_by_type_and_first_line() -> None:
+    assert described(OSError("gone")) == "OSError: gone"
+    assert described(OSError()) == "OSError"
+    group = ExceptionGroup("g", [ValueError("a"), nested(1, KeyError("b"))])
+    assert described(group) == "ValueError: a; KeyError: 'b'"
+
+
+def test_however_much_is_said_it_stays_bounded() -> None:
+    group = ExceptionGroup("g", [Talkative("x" * 5_000_000) for _ in range(50)])
+
+    assert len(described(group)) == 2 * MAX_MESSAGE
+
+
+def test_types_are_named_outermost_first_with_causes_and_without_repeats() -> None:
+    error = RuntimeError("outer")
+    error.__cause__ = OSError("middle")
+    error.__cause__.__cause__ = OSError("inner")
+
+    assert type_names(error) == ("RuntimeError", "OSError")
+    assert type_names(nested(1, KeyError())) == ("ExceptionGroup", "KeyError")
+
+
+def test_a_chain_of_causes_without_end_is_named_within_a_bound() -> None:
+    error = RuntimeError("outer")
+    kinds = [type(f"E{n}", (Exception,), {}) for n in range(50)]
+    current: BaseException = error
+    for kind in kinds:
+        current.__cause__ = kind()
+        current = current.__cause__
+
+    assert len(type_names(error)) == 16
+
+
+def test_the_log_has_types_and_frames_and_no_secret(caplog: pytest.LogCaptureFixture) -> None:
+    try:
+        raise OSError("key=abcdef123 denied")
+    except OSError as error:
+        log_frames("a tool raised", error)
+
+    assert "a tool raised: OSError: key=… denied" in caplog.text
+    assert "in test_the_log_has_types_and_frames_and_no_secret" in caplog.text
+    assert "abcdef123" not in caplog.text
+
+
+def test_what_is_not_logged_is_not_prepared(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.CRITICAL, logger="seawall")
+
+    log_frames("quiet", Talkative(AssertionError("asked")))
+
+    assert not caplog.text
+
+
+@pytest.mark.parametrize("error", [ValueError("x"), SystemExit(3)])
+def test_a_listener_that_raises_harms_no_other(
+    error: BaseException, caplog: pytest.LogCaptureFixture
+) -> None:
+    heard: list[Any] = []
+
+    def broken(*news: Any) -> None:
+        raise error
+
+    tell([broken, heard.append], "news")
+    failed = told([broken, lambda *news: heard.append(news)], 1, 2)
+
+    assert heard == ["news", (1, 2)]
+    assert failed == 1
+    assert caplog.text.count("a listener failed") == 2
+
+
+def test_a_listener_cannot_swallow_an_interrupt() -> None:
+    def interrupted(news: Any) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        tell([interrupted], "news")
+
+
+async def test_guarded_code_gives_its_value_or_what_is_said_instead() -> None:
+    def broken() -> str:
+        raise SystemExit(1)
+
+    async def later() -> str:
+        return "value"
+
+    async def broken_later() -> str:
+        raise ValueError("x")
+
+    assert guarded("w", lambda: "value", str) == "value"
+    assert guarded("w", broken, lambda error: type(error).__name__) == "SystemExit"
+    assert await guarded_async("w", lambda: "value", str) == "value"
+    assert await guarded_async("w", later, str) == "value"
+    assert await guarded_async("w", broken_later, str) == "x"
