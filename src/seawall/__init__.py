@@ -28,13 +28,18 @@ if TYPE_CHECKING:
     from seawall.contract.failure import Failure, FailureCode, Issue, ToolFailed
     from seawall.contract.policy import PRESETS, BreakerPolicy, RunPolicy
     from seawall.contract.result import ToolResult
+    from seawall.contract.shortcut import Param, Shortcut, ShortcutStep
     from seawall.contract.span import Digest, Outcome, Span
     from seawall.contract.tool import Tool, ToolCall
     from seawall.layers.environment import Environment
     from seawall.layers.risk_gate import Gate
     from seawall.layers.risk_policies import AllowlistPolicy, RiskPolicy
     from seawall.layers.risk_questions import Answer
+    from seawall.orchestration.batch import BatchRunner
+    from seawall.orchestration.outcome import BatchOutcome
     from seawall.orchestration.pipeline import Pipeline
+    from seawall.orchestration.shortcut_store import ShortcutStore
+    from seawall.orchestration.shortcuts import Shortcuts
     from seawall.pipeline.context import ToolContext
     from seawall.pipeline.invocation import Handler, Invocation
     from seawall.pipeline.layer import Layer, LayerContext, LayerRecipe, compose
@@ -44,7 +49,14 @@ if TYPE_CHECKING:
     from seawall.recording.metrics import Metrics
     from seawall.recording.trace import TraceRecorder
     from seawall.recording.usage import UsageTracker
+    from seawall.registry.announcements import (
+        DeclarationChanges,
+        announce_declarations,
+        declaration_changes,
+        replay_declarations,
+    )
     from seawall.registry.function import tool
+    from seawall.registry.provider_names import Names
     from seawall.registry.registry import Registry
     from seawall.registry.wrapping import wrap
 
@@ -65,13 +77,18 @@ _HOMES = {
     "contract.failure": ("Failure", "FailureCode", "Issue", "ToolFailed"),
     "contract.policy": ("PRESETS", "BreakerPolicy", "RunPolicy"),
     "contract.result": ("ToolResult",),
+    "contract.shortcut": ("Param", "Shortcut", "ShortcutStep"),
     "contract.span": ("Digest", "Outcome", "Span"),
     "contract.tool": ("Tool", "ToolCall"),
     "layers.environment": ("Environment",),
-    "layers.risk_questions": ("Answer",),
     "layers.risk_gate": ("Gate",),
     "layers.risk_policies": ("AllowlistPolicy", "RiskPolicy"),
+    "layers.risk_questions": ("Answer",),
+    "orchestration.batch": ("BatchRunner",),
+    "orchestration.outcome": ("BatchOutcome",),
     "orchestration.pipeline": ("Pipeline",),
+    "orchestration.shortcut_store": ("ShortcutStore",),
+    "orchestration.shortcuts": ("Shortcuts",),
     "pipeline.context": ("ToolContext",),
     "pipeline.invocation": ("Handler", "Invocation"),
     "pipeline.layer": ("Layer", "LayerContext", "LayerRecipe", "compose"),
@@ -81,7 +98,14 @@ _HOMES = {
     "recording.metrics": ("Metrics",),
     "recording.trace": ("TraceRecorder",),
     "recording.usage": ("UsageTracker",),
+    "registry.announcements": (
+        "DeclarationChanges",
+        "announce_declarations",
+        "declaration_changes",
+        "replay_declarations",
+    ),
     "registry.function": ("tool",),
+    "registry.provider_names": ("Names",),
     "registry.registry": ("Registry",),
     "registry.wrapping": ("wrap",),
 }
@@ -95,11 +119,14 @@ __all__ = [
     "Annotations",
     "Answer",
     "AudioContent",
+    "BatchOutcome",
+    "BatchRunner",
     "BreakerPolicy",
     "Changes",
     "ConfigurationError",
     "Content",
     "Decision",
+    "DeclarationChanges",
     "Digest",
     "EmbeddedResource",
     "Environment",
@@ -116,7 +143,9 @@ __all__ = [
     "LayerContext",
     "LayerRecipe",
     "Metrics",
+    "Names",
     "Outcome",
+    "Param",
     "PendingApproval",
     "Permissions",
     "Pipeline",
@@ -129,6 +158,10 @@ __all__ = [
     "RunPolicy",
     "Services",
     "Session",
+    "Shortcut",
+    "ShortcutStep",
+    "ShortcutStore",
+    "Shortcuts",
     "Span",
     "TextContent",
     "Tool",
@@ -139,7 +172,10 @@ __all__ = [
     "TraceRecorder",
     "UsageTracker",
     "__version__",
+    "announce_declarations",
     "compose",
+    "declaration_changes",
+    "replay_declarations",
     "tool",
     "wrap",
 ]

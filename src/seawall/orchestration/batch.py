@@ -81,7 +81,7 @@ class BatchRunner:
         return await self._run(steps, self._runner.front.frame(session), budget_s)
 
     async def _execute(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-        frame, _ = self._runner.front.frame_of(context)
+        frame = self._runner.front.frame_of(context)
         if self._runner.is_in_batch(frame):
             return _refused(Issue("", _NESTED), code=FailureCode.PERMISSION_DENIED).result(
                 BATCH_RUN
@@ -102,6 +102,8 @@ class BatchRunner:
             return _refused(fault)
         try:
             tree = read_document(given, "/steps")
+            if isinstance(tree, dict) and "steps" in tree:
+                tree = tree["steps"]  # a file or a model wrapped them
             if not tree:
                 return _refused(Issue("/steps", _NO_STEPS))
             steps = read_steps(tree, most=MAX_STEPS)

@@ -10,7 +10,7 @@ import msgspec
 from seawall.contract.span import Outcome
 from seawall.layers.risk_gate import Gate, RiskGate
 from seawall.pipeline.context import MAX_DEPTH
-from seawall.pipeline.invocation import Invocation
+from seawall.pipeline.invocation import Invocation  # noqa: TC001  # msgspec reads it at run time
 from seawall.pipeline.layer import LayerContext
 from seawall.pipeline.session import Session
 
@@ -31,6 +31,8 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     depth: int = 0
     deadline: float | None = None
     """Monotonic seconds."""
+    outer: Invocation | None = None
+    """The call of the tool that runs the steps; None if the program does."""
 
     def ending(self, deadline: float) -> Frame:
         """The same, to end at `deadline` at the latest."""
@@ -54,14 +56,16 @@ class Front:
         pipeline._home.enter()
         return Frame(session=session or pipeline._session, batch_id=self._new_id())
 
-    def frame_of(self, context: ToolContext) -> tuple[Frame, Invocation]:
-        """Make the frame of steps that a running tool runs, and give that tool's call."""
+    def frame_of(self, context: ToolContext) -> Frame:
+        """Make the frame of steps that a running tool runs."""
         call = context._call
-        batch_id = call.batch_id or self._new_id()
-        frame = Frame(
-            session=call.session, batch_id=batch_id, depth=call.depth + 1, deadline=call.deadline
+        return Frame(
+            session=call.session,
+            batch_id=call.batch_id or self._new_id(),
+            depth=call.depth + 1,
+            deadline=call.deadline,
+            outer=call,
         )
-        return frame, call
 
     def new_batch(self, frame: Frame) -> Frame:
         """The same, for a batch of its own."""
@@ -85,19 +89,11 @@ class Front:
     def call(self, route: Route, arguments: Mapping[str, Any], frame: Frame) -> Invocation:
         """Make one call, without running it."""
         pipeline = self.pipeline
-        call = Invocation(
-            route.tool,
-            route.policy,
-            route.prepare,
-            arguments,
-            f"{pipeline._prefix}-{next(pipeline._numbers)}",
-            frame.session,
-            self.clock.now(),
-        )
-        call.pipeline = pipeline
-        call.close_attempt = route.close_attempt
+        call = pipeline._invocation(route, arguments, pipeline._new_id(), frame.session)
         call.depth = frame.depth
         call.batch_id = frame.batch_id
+        if frame.outer is not None:
+            call.belongs_to(frame.outer, hooked=pipeline._hooked)
         return call
 
     async def run(self, route: Route, call: Invocation, frame: Frame) -> ToolResult:

@@ -6,13 +6,18 @@ import itertools
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from seawall.contract.decision import Action
+from seawall.contract.errors import ConfigurationError, Fault
 from seawall.contract.failure import FailureCode
 from seawall.contract.result import ToolResult
 from seawall.layers.environment import Environment
 from seawall.layers.risk_gate import Gate
 from seawall.layers.risk_policies import AllowlistPolicy, CallPolicy, RiskPolicy
+from seawall.orchestration.calls import members_of
 from seawall.orchestration.home import Home
+from seawall.orchestration.hooks import Hook, Hooks
+from seawall.orchestration.loop import BY_SESSION, LoopDetector, LoopPolicy
 from seawall.orchestration.status import Breakers, gauges
+from seawall.orchestration.turn import Doors, Turn
 from seawall.orchestration.unknown import no_such_tool, quarantined
 from seawall.pipeline.chance import Chance, SystemChance
 from seawall.pipeline.clock import Clock, Limit, SystemClock
@@ -32,11 +37,12 @@ from seawall.registry.registry import Registry
 from seawall.registry.wrapping import wrap
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
     from types import TracebackType
 
     from seawall.contract.decision import Prepared
-    from seawall.contract.tool import Tool
+    from seawall.contract.tool import Tool, ToolCall
+    from seawall.contract.turn import TurnEvent, TurnOutcome
     from seawall.pipeline.recorder import Recorder
     from seawall.pipeline.route import Route
 
@@ -61,6 +67,9 @@ class Pipeline:
         *,
         policies: Policies | None = None,
         layers: Iterable[Given] | None = None,
+        hooks: Iterable[Hook] = (),
+        loop: LoopPolicy | None = BY_SESSION,
+        max_turn_width: int = 16,
         environment: Environment | None = None,
         risk: CallPolicy | Gate | None = None,
         confirm: Callable[..., Any] | None = None,
@@ -103,6 +112,7 @@ class Pipeline:
         self._gate = (
             risk if isinstance(risk, Gate) else self._made_gate(risk, confirm, self.policies)
         )
+        around = Hooks(hooks)
         self._builder = Builder(
             policies=self.policies,
             layers=listed(layers),
@@ -114,8 +124,21 @@ class Pipeline:
             threads=self._threads,
             parts={Environment: self.environment, Gate: self._gate},
             on_defect=on_defect,
+            around=around.around if around else None,
         )
+        self._hooked = bool(around)
+        self.loop_detector = None if loop is None else LoopDetector(loop, self.clock)
+        self._loop_of_all = self.loop_detector if loop is not None and loop.scope == "all" else None
         self._routes: dict[str, Route] = {}
+        self._doors = Doors(
+            self.clock,
+            self.loop_detector,
+            _width(max_turn_width),
+            self._routes.get,
+            self._invocation,
+            self._run_in_turn,
+            self._unknown_in_turn,
+        )
         for tool in self.registry:
             if self.registry.quarantine_reason(tool.name) is None:
                 self.tool_added(tool)
@@ -153,8 +176,9 @@ class Pipeline:
         `truncated` says that the provider cut the call off, so that it is refused.
         """
         route = self._routes.get(name) if isinstance(name, str) else None
+        watch = self._loop_of_all if session is None else self.loop_detector
         if route is None:
-            return self._not_callable(name, call_id, session or self._session)
+            return self._unknown(name, arguments, call_id, session or self._session, watch)
         self._home.enter()
         if timeout_s is not None or deadline_s is not None:
             _checked(timeout_s=timeout_s, deadline_s=deadline_s)
@@ -175,16 +199,80 @@ class Pipeline:
             call.idempotency_key = idempotency_key
         if on_progress is not None:
             call.on_progress = on_progress
-        return await self._run(route, call, timeout_s, deadline_s)
+        return await self._run(route, call, timeout_s, deadline_s, watch)
+
+    async def turn(
+        self,
+        calls: Iterable[Any],
+        *,
+        session: Session | None = None,
+        truncated: bool = False,
+        execution: Literal["parallel", "sequential"] | None = None,
+        on_event: Callable[[TurnEvent], Any] | None = None,
+    ) -> TurnOutcome:
+        """Run the calls that a model made at once; one result for each, in their order.
+
+        A call is a `ToolCall`, a pair of name and arguments, or what a model API gives. They run
+        together, `max_turn_width` at once, unless `execution` or one of the tools wants them in
+        sequence. `truncated` says that the provider cut the answer off: nothing is run then.
+        `on_event`, a plain function, is told of starts, progress and ends as they happen.
+        """
+        self._home.enter()
+        if execution not in (None, "parallel", "sequential"):
+            raise ValueError(f"execution must be parallel or sequential; it is {execution!r}")
+        turn = Turn(
+            self._doors,
+            members_of(calls, self._new_id),
+            session or self._session,
+            turn_id=self._new_id(),
+            truncated=truncated,
+            on_event=on_event,
+        )
+        return await turn.run(execution)
+
+    def _new_id(self) -> str:
+        return f"{self._prefix}-{next(self._numbers)}"
+
+    def _invocation(
+        self, route: Route, arguments: Any, call_id: str, session: Session
+    ) -> Invocation:
+        call = Invocation(
+            route.tool,
+            route.policy,
+            route.prepare,
+            arguments,
+            call_id,
+            session,
+            self.clock.now(),
+        )
+        call.pipeline = self
+        call.close_attempt = route.close_attempt
+        return call
+
+    def _run_in_turn(self, route: Route, call: Invocation) -> Awaitable[ToolResult]:
+        return self._run(route, call, None, None, self.loop_detector)
+
+    def _unknown_in_turn(self, asked: ToolCall, call_id: str, session: Session) -> ToolResult:
+        return self._unknown(asked.name, asked.arguments, call_id, session, self.loop_detector)
 
     async def _run(
-        self, route: Route, call: Invocation, timeout_s: float | None, deadline_s: float | None
+        self,
+        route: Route,
+        call: Invocation,
+        timeout_s: float | None,
+        deadline_s: float | None,
+        watch: LoopDetector | None = None,
     ) -> ToolResult:
+        recent = call.session.recent
+        if recent is not None and recent.hot and watch is not None:
+            refusal = watch.refusal(call, route.digest)
+            if refusal is not None:
+                return route.finish(call, refusal)
         if deadline_s is None:
             deadline_s = route.policy.deadline_s
         route.in_flight += 1
         try:
-            if timeout_s is None and deadline_s is None:
+            if timeout_s is None and deadline_s is None and call.aside is None:
                 result = await route.handle(call)
             else:
                 result = await self._within(route, call, timeout_s, deadline_s)
@@ -193,18 +281,23 @@ class Pipeline:
             raise
         finally:
             route.in_flight -= 1
+        if watch is not None:
+            result = watch.seen(call, result, route.digest(call))
         return route.finish(call, result)
 
     async def _within(
         self, route: Route, call: Invocation, timeout_s: float | None, deadline_s: float | None
     ) -> ToolResult:
-        """Run under limits of the caller's, or under the policy's deadline."""
+        """Run in a turn, under limits of the caller's, or under the policy's deadline."""
         call.timeout_s = timeout_s
         handle: Handler = route.with_limits()
         if deadline_s is None:
             return await handle(call)
         call.deadline = call.arrived + deadline_s
-        with _Deadline(self.clock, deadline_s, call):
+        limit = _Deadline(self.clock, deadline_s, call)
+        if call.aside is not None:
+            call.aside.limit = limit
+        with limit:
             return await handle(call)
         return call.refuse(
             FailureCode.TIMEOUT,
@@ -318,19 +411,10 @@ class Pipeline:
         route = self._routes.get(name) if isinstance(name, str) else None
         if route is None:
             return self._not_callable(name, None, outer.session)
-        call = Invocation(
-            route.tool,
-            route.policy,
-            route.prepare,
-            arguments,
-            f"{self._prefix}-{next(self._numbers)}",
-            outer.session,
-            self.clock.now(),
-        )
-        call.pipeline = self
-        call.close_attempt = route.close_attempt
+        call = self._invocation(route, arguments, self._new_id(), outer.session)
         call.depth = outer.depth + 1
         call.batch_id = outer.batch_id
+        call.belongs_to(outer, hooked=self._hooked)
         left = None if outer.deadline is None else outer.deadline - self.clock.now()
         return await self._run(route, call, None, left if left is None else max(left, 0.001))
 
@@ -347,6 +431,20 @@ class Pipeline:
             return listed is None or listed.for_tool(route.tool).action is not Action.DENY
 
         return usable
+
+    def _unknown(
+        self,
+        name: str,
+        arguments: Any,
+        call_id: str | None,
+        session: Session,
+        watch: LoopDetector | None,
+    ) -> ToolResult:
+        refusal = self._not_callable(name, call_id, session)
+        if watch is None:
+            return refusal
+        digest = self.digester.of(f"unknown {refusal.tool}", arguments)
+        return watch.unknown(session, refusal.tool, digest, refusal)
 
     def _not_callable(self, name: str, call_id: str | None, session: Session) -> ToolResult:
         call_id = call_id or f"{self._prefix}-{next(self._numbers)}"
@@ -389,15 +487,36 @@ def _trace(policies: Policies, clock: Clock) -> TraceRecorder:
 class _Deadline(Limit):
     """Cuts gates and waits short; an attempt that runs is cut by its own layer, with a grace."""
 
-    __slots__ = ("_call",)
+    __slots__ = ("_call", "_paused")
 
     def __init__(self, clock: Clock, seconds: float, call: Invocation) -> None:
         super().__init__(clock, seconds)
         self._call = call
+        self._paused = 0.0
 
     def expire(self) -> None:
         if not self._call.live:
             super().expire()
+
+    def pause(self) -> None:
+        """Let no time pass while a turn holds the call for reasons that are not its own."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._paused = self._clock.now()
+
+    def resume(self) -> None:
+        """Go on, with as much time left as there was."""
+        now = self._clock.now()
+        if self._call.deadline is not None and not self.expired:
+            self._call.deadline += now - self._paused
+            self._timer = self._clock.call_later(max(self._call.deadline - now, 0), self.expire)
+
+
+def _width(width: int) -> int:
+    if isinstance(width, bool) or not isinstance(width, int) or width < 1:
+        said = f"must be a whole number, at least 1 (got {width!r})"
+        raise ConfigurationError([Fault(said, key="max_turn_width")])
+    return width
 
 
 def _checked(**limits: float | None) -> None:

@@ -275,9 +275,9 @@ class Shortcuts:
         if issues:
             said = "; ".join(issue.message for issue in issues)
             return _invalid(said, *issues)
-        frame, call = self._runner.front.frame_of(context)
+        frame = self._runner.front.frame_of(context)
         outcome = await self._runner.composite(
-            compiled, compiled.values(arguments), frame, call, budget_s=DEFAULT_BUDGET_S
+            compiled, compiled.values(arguments), frame, budget_s=DEFAULT_BUDGET_S
         )
         return outcome.result(compiled.shortcut.id)
 

@@ -83,12 +83,12 @@ class StepRunner:
         composite: Composite,
         values: Mapping[str, Any],
         frame: Frame,
-        call: Invocation,
         *,
         budget_s: float,
     ) -> BatchOutcome:
-        """Run the steps of a tool that consists of them; `call` is the call of that tool."""
-        consent = self._consents.pop(call.call_id, None)
+        """Run the steps of a tool that consists of them, in the frame of that tool's call."""
+        call_id = "" if frame.outer is None else frame.outer.call_id
+        consent = self._consents.pop(call_id, None)
         if consent is not None and consent.about is not composite:
             consent = None
         return await self._run(
@@ -195,7 +195,7 @@ class StepRunner:
             return route.finish(call, _refused(call, _TOO_LATE))
         if asked.tool is route.tool:
             if asked.approved:
-                call.note(APPROVED)
+                _approve(call)
             if asked.inner is not None:
                 self._consents[call.call_id] = asked.inner
         try:
@@ -218,6 +218,22 @@ class StepRunner:
             and frame.deadline is not None
             and self.front.clock.now() >= frame.deadline - _CLOSE_S
         )
+
+
+def _approve(call: Invocation) -> None:
+    """Spare the call the question, unless a hook gives it other arguments than were asked about."""
+    call.note(APPROVED)
+    prepare = call.prepare
+
+    def prepare_again(call: Invocation) -> ToolResult | None:
+        call.verdicts = tuple(said for said in call.verdicts if said != APPROVED)
+        return prepare(call)
+
+    def prepare_once(call: Invocation) -> ToolResult | None:
+        call.prepare = prepare_again
+        return prepare(call)
+
+    call.prepare = prepare_once
 
 
 _TOO_LATE = Failure(

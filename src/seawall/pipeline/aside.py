@@ -46,7 +46,7 @@ class Pausing(Protocol):
 class Aside:
     """What turns and hooks keep about a call; most calls have none."""
 
-    __slots__ = ("limit", "messages", "signature", "turn", "turnstile")
+    __slots__ = ("limit", "messages", "seen", "signature", "turn", "turnstile")
 
     def __init__(self) -> None:
         self.turn: Ending | None = None
@@ -59,3 +59,12 @@ class Aside:
         """Injected by hooks; nested calls share the list of the outermost."""
         self.signature: Digest | None = None
         """Digest of what the model asked for, where a hook changed it."""
+        self.seen: tuple[int, str] | None = None
+        """What the loop detector keeps of it."""
+
+    def shared(self) -> Aside:
+        """What a call that this call's tool makes shares with it."""
+        aside = Aside()
+        aside.turn = self.turn
+        aside.messages = self.messages
+        return aside

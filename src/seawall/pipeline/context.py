@@ -102,8 +102,7 @@ class ToolContext:
             return
         if not isinstance(report, str):
             call.shown = True
-        if call.policy.idle_timeout_s is not None:
-            call.progress_at = call.pipeline.clock.now()
+        call.reported()
         call.pipeline.progressed(call, report, done, total)
 
     async def call_tool(self, name: str, arguments: Mapping[str, Any] | None = None) -> ToolResult:

@@ -8,6 +8,7 @@ import json
 import math
 import re
 from collections.abc import Iterator
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -23,6 +24,7 @@ from seawall.contract.content import (
 from seawall.contract.failure import Failure, FailureCode, ToolFailed
 from seawall.contract.result import ToolResult
 from seawall.pipeline.foreign import described, leaves, type_names
+from seawall.pipeline.plain import Plain
 
 if TYPE_CHECKING:
     from seawall.pipeline.invocation import Invocation
@@ -119,47 +121,45 @@ def _of_data(value: Any) -> tuple[tuple[Content, ...], Any]:
 def _of_odd_data(value: Any) -> tuple[tuple[Content, ...], Any]:
     """Data that the encoder refuses: very large integers, odd keys, cycles, surrogates."""
     try:
-        plain = _plain(value, 64)
+        plain = _PlainData().of(value)
         text = json.dumps(plain, allow_nan=False)
         return (TextContent(text=text),), plain
     except (TypeError, ValueError, RecursionError):
         return (TextContent(text=f"<{type(value).__name__}>"),), None
 
 
-def _plain(value: Any, depth: int) -> Any:
-    if depth == 0:
-        return "<deeper than 64 levels>"
-    if isinstance(value, dict):
-        return {
-            key if isinstance(key, str) else _valid(str(key)): _plain(item, depth - 1)
-            for key, item in value.items()
-        }
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [_plain(item, depth - 1) for item in value]
-    if value is None or isinstance(value, (str, bool, int, float)):
-        return _plain_scalar(value)
-    return _plain(_encodable(value), depth - 1)
+class _PlainData(Plain):
+    """What a tool gave, as JSON can say it."""
+
+    def scalar(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return _valid(value)
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+
+    def other(self, value: Any, depth: int) -> Any:
+        if isinstance(value, (range, Iterator)):
+            return self.of(_taken(iter(value)), depth)
+        if isinstance(value, PurePath):
+            return _valid(str(value))
+        try:
+            return self.of(_dumped(value), depth)
+        except TypeError:
+            return super().other(value, depth)
 
 
-def _plain_scalar(value: str | float | None) -> str | float | None:
-    if isinstance(value, str):
-        return _valid(value)
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
+def _dumped(value: Any) -> Any:
+    """Data of an object that says how: pydantic models and their like.
 
-
-def _encodable(value: Any) -> Any:
-    """Data of an object that says how: pydantic models and their like; else its type's name."""
+    Any other is refused, and then looked at by `_PlainData`: here it cannot be told whether it
+    is a key of a mapping, and an iterator could not be read a second time.
+    """
     dump = getattr(value, "model_dump", None)
     if callable(dump) and not isinstance(value, type):
         return dump(mode="json")
-    if isinstance(value, (range, Iterator)):
-        return _taken(iter(value))
-    return f"<{type(value).__name__}>"
+    raise TypeError(f"{type(value).__name__} is no JSON")
 
 
-_encode = msgspec.json.Encoder(enc_hook=_encodable).encode
+_encode = msgspec.json.Encoder(enc_hook=_dumped).encode
 _decode = msgspec.json.Decoder().decode
 
 

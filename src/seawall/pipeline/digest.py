@@ -10,6 +10,7 @@ from typing import Any
 import jsonschema_rs
 
 from seawall.contract.span import Digest
+from seawall.pipeline.plain import Plain
 
 MAC_BYTES = 16
 
@@ -52,22 +53,13 @@ def canonical_text(value: Any) -> str:
 
 def _foreign_text(value: Any) -> str:
     try:
-        return json.dumps(_plain(value, 64), sort_keys=True, separators=(",", ":"))
+        return json.dumps(_Same().of(value), sort_keys=True, separators=(",", ":"))
     except (ValueError, TypeError, RecursionError):
         return f'"<{type(value).__name__}>"'
 
 
-def _plain(value: Any, depth: int) -> Any:
-    """JSON of any value, the same in every run: sets sorted, objects by type, no addresses."""
-    if depth == 0:
-        return "<deep>"
-    if isinstance(value, dict):
-        return {str(key): _plain(item, depth - 1) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item, depth - 1) for item in value]
-    if isinstance(value, (set, frozenset)):
-        texts = (json.dumps(_plain(item, depth - 1), sort_keys=True) for item in value)
-        return sorted(texts)
-    if value is None or isinstance(value, (str, int, float, bool)):
-        return value
-    return f"<{type(value).__name__}>"
+class _Same(Plain):
+    """The same for equal values in every run: sets sorted, objects by type, no addresses."""
+
+    def members(self, items: list[Any]) -> list[Any]:
+        return sorted(json.dumps(item, sort_keys=True) for item in items)

@@ -139,6 +139,13 @@ class Invocation:
             self.aside = Aside()
         return self.aside
 
+    def belongs_to(self, outer: Invocation, *, hooked: bool = True) -> None:
+        """Make this a call of another call's tool: one turn, one place for messages of hooks."""
+        if hooked or outer.aside is not None:
+            self.aside = outer.beside().shared()
+        if outer.policy.idle_timeout_s is not None:
+            self.on_progress = lambda *_: outer.reported()
+
     def prepared(self) -> ToolResult | None:
         """Parse, coerce and check the arguments, once per call; the refusal if they are no good."""
         if self.unprepared:
@@ -151,6 +158,11 @@ class Invocation:
         self.live = False
         if self.begun:
             self.executed_s = (self.executed_s or 0.0) + now - self.attempt_started
+
+    def reported(self) -> None:
+        """Keep when progress was made, where the policy bounds silence."""
+        if self.policy.idle_timeout_s is not None:
+            self.progress_at = self.pipeline.clock.now()
 
     def rewrite(self, arguments: Mapping[str, Any]) -> ToolResult | None:
         """Take other arguments and prepare them anew; the refusal if they are no good."""

@@ -105,7 +105,7 @@ class Route:
         elif failure is not None and call.attempt == 0:
             self._denied(call, failure, now)
         if result.call_id is not call.call_id or result.attempts != call.attempt:
-            result = _completed(result, call)
+            result = completed(result, call)
         if self._limit is not None:
             result = self._limit(result)
         if failure is None:
@@ -210,7 +210,8 @@ class Route:
         tell(self._counting.on_call, finished)
 
 
-def _completed(result: ToolResult, call: Invocation) -> ToolResult:
+def completed(result: ToolResult, call: Invocation) -> ToolResult:
+    """Give a result its call, and what is known of the attempts."""
     return msgspec.structs.replace(
         result,
         call_id=call.call_id,

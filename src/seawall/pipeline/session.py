@@ -82,7 +82,7 @@ class Session:
     `state` reaches tools deeply read-only; it holds what the caller gave and nothing else.
     """
 
-    __slots__ = ("caller", "id", "memory", "permissions", "services", "state")
+    __slots__ = ("caller", "id", "memory", "permissions", "recent", "services", "state")
 
     def __init__(
         self,
@@ -99,3 +99,5 @@ class Session:
         self.permissions = Permissions()
         self.memory: dict[str, Any] = {}
         """What layers and detectors keep per session, under their own names."""
+        self.recent: Any = None
+        """The last calls, as the loop detector keeps them: fingerprints, bounded in number."""

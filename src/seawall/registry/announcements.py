@@ -93,7 +93,9 @@ def declaration_changes(
     )
 
 
-def replay(messages: Sequence[Mapping[str, Any]], *, by: Comparison = "value") -> Declared:
+def replay_declarations(
+    messages: Sequence[Mapping[str, Any]], *, by: Comparison = "value"
+) -> Declared:
     """Read what the messages of a conversation declare, from the first to the last."""
     replaying = _Replay(_TEXTS[by])
     for position, message in enumerate(messages):
@@ -102,7 +104,7 @@ def replay(messages: Sequence[Mapping[str, Any]], *, by: Comparison = "value") -
     return replaying.declared()
 
 
-def announce(
+def announce_declarations(
     history: Sequence[Message],
     pending: Sequence[Message],
     tools: Sequence[Declaration],
@@ -114,17 +116,20 @@ def announce(
     Without a difference they are given as they are. Else the last pending system message says it,
     in place of its own claims; if there is none, a new one comes before the first pending message.
     """
-    if not declaration_changes(replay([*history, *pending], by=by).current, tools, by=by):
+
+    def missing_after(messages: Sequence[Message]) -> DeclarationChanges:
+        return declaration_changes(replay_declarations(messages, by=by).current, tools, by=by)
+
+    if not missing_after([*history, *pending]):
         return list(pending)
     places = [at for at, message in enumerate(pending) if message.get("role") == "system"]
     if not places:
-        changes = declaration_changes(replay(history, by=by).current, tools, by=by)
-        return [{"role": "system", "content": "", **changes.as_message()}, *pending]
+        said = missing_after(history).as_message()
+        return [{"role": "system", "content": "", **said}, *pending]
     found = list(pending)
     bare = {key: item for key, item in found[places[-1]].items() if key not in (ADDED, REMOVED)}
     found[places[-1]] = bare
-    changes = declaration_changes(replay([*history, *found], by=by).current, tools, by=by)
-    found[places[-1]] = {**bare, **changes.as_message()}
+    found[places[-1]] = {**bare, **missing_after([*history, *found]).as_message()}
     return found
 
 

@@ -99,15 +99,35 @@ class Registry:
             return tool
 
     def _take_in(self, tool: Tool, broken: Sequence[Fault]) -> None:
+        # Before anything is changed: a chain that cannot be composed keeps the tool out.
         if broken:
+            self._tell_removed(tool.name)
             self._quarantined[tool.name] = "; ".join(str(fault) for fault in broken)[:1_000]
         else:
-            # Before anything is changed: a chain that cannot be composed keeps the tool out.
-            for watcher in tuple(self._watchers):
-                watcher.tool_added(tool)
+            self._tell_added(tool)
             self._quarantined.pop(tool.name, None)
         self._suggester.add(tool.name)
         self._tools[tool.name] = tool
+
+    def _tell_added(self, tool: Tool) -> None:
+        known = None if tool.name in self._quarantined else self._tools.get(tool.name)
+        told: list[Watcher] = []
+        try:
+            for watcher in tuple(self._watchers):
+                watcher.tool_added(tool)
+                told.append(watcher)
+        except BaseException:
+            for watcher in told:
+                if known is None:
+                    watcher.tool_removed(tool.name)
+                else:
+                    watcher.tool_added(known)
+            raise
+
+    def _tell_removed(self, name: str) -> None:
+        if name in self._tools and name not in self._quarantined:
+            for watcher in tuple(self._watchers):
+                watcher.tool_removed(name)
 
     @overload
     def tool(self, function: F) -> F: ...
@@ -127,12 +147,11 @@ class Registry:
     def unregister(self, name: str) -> Tool | None:
         """Remove a tool; calls that run go on. Gives it, or None if there was none."""
         with self._lock:
+            self._tell_removed(name)
             tool = self._tools.pop(name, None)
             self._quarantined.pop(name, None)
             if tool is not None:
                 self._suggester.remove(name)
-                for watcher in tuple(self._watchers):
-                    watcher.tool_removed(name)
             return tool
 
     def get(self, name: str) -> Tool | None:

@@ -697,7 +697,7 @@ def test_ambiguous_recursive_unions_take_linear_time(leaf: Any, mended: Any) -> 
 def test_work_on_alternatives_ends_and_leaves_the_rest_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("seawall.pipeline.arguments.careful._WORK", 100)
+    monkeypatch.setattr("seawall.pipeline.arguments.careful._WORK", 1_000)
     either = {"anyOf": [INTEGER, {"type": "null"}]}
     whole = {"type": "object", "properties": {"v": {"type": "array", "items": either}}}
     careful = careful_of(whole)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import sys
 from typing import Any
 
@@ -8,10 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seawall.pipeline.arguments.reader import MAX_READ_SLOWLY
 from seawall.pipeline.arguments.text import (
     MAX_BYTES,
     MAX_DEPTH,
     MAX_DIGITS,
+    MAX_VALUES,
     ArgumentTextFault,
     parse_arguments,
     read,
@@ -371,8 +374,27 @@ def test_size_is_bounded_in_bytes(letter: str) -> None:
 def test_long_text_that_is_no_json_is_not_mended_for_ever() -> None:
     fault = fault_of("[" + "1," * 400_000 + "]")
 
-    assert fault.reason == "arguments_not_json"
-    assert "too long" in fault.message
+    assert fault.reason == "too_large"
+    assert f"{MAX_READ_SLOWLY:,}" in fault.message
+
+
+@pytest.mark.parametrize("unit", ["1,", '"a",', "[],", '{"a":1},', "null,"])
+def test_the_number_of_values_is_bounded(unit: str) -> None:
+    values = 2 if ":" in unit else 1
+    allowed = MAX_VALUES // values
+
+    assert read("[" + (unit * allowed)[:-1] + "]", repair=True)[0]
+    for more in (allowed + 1, 10 * allowed):
+        fault = fault_of("[" + (unit * more)[:-1] + "]")
+        assert fault.reason == "too_large"
+
+
+def test_a_whole_file_in_one_text_is_one_value() -> None:
+    content = "a,b:{[]}\n" * 50_000
+
+    text = json.dumps({"path": "a", "content": content})
+
+    assert parse_arguments(text, repair=True) == ({"path": "a", "content": content}, ())
 
 
 def test_a_message_says_where_and_never_what() -> None:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import logging
 import math
 import sys
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from seawall import __version__
-from seawall.edges.cli.exits import MEANINGS, Exit
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from seawall.edges.cli.batch_command import run_batch
+from seawall.edges.cli.exits import MEANINGS
+from seawall.edges.cli.options import (
+    JsonOption,
+    PolicyOption,
+    RegistryOption,
+    configuration_errors,
+)
+from seawall.edges.cli.trace_command import show_trace
 
 app = typer.Typer(
     name="seawall",
@@ -26,25 +30,6 @@ app = typer.Typer(
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-RegistryOption = Annotated[
-    str | None,
-    typer.Option(
-        "--registry",
-        metavar="MODULE:ATTRIBUTE",
-        help="Your tools: a registry, a list of tools or functions, a module, or a function"
-        " without parameters that gives them. Default: the bundled tools.",
-    ),
-]
-PolicyOption = Annotated[
-    str | None,
-    typer.Option(
-        "--policy",
-        metavar="FILE",
-        help="A policy file, or the name of one that comes with Seawall.",
-    ),
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Write JSON, for programs.")]
 
 
 def _show_version(wanted: bool) -> None:  # noqa: FBT001  # typer calls it so
@@ -94,7 +79,7 @@ def run_demo(
     from seawall.edges.cli.demo import DemoOptions, demo  # noqa: PLC0415  # loaded when it is run
 
     options = DemoOptions(policy=policy, as_json=as_json, seed=seed, fast=fast)
-    with _configuration_errors():
+    with configuration_errors():
         code = demo(options)
     raise typer.Exit(code)
 
@@ -120,7 +105,7 @@ def list_tools(
     from seawall.edges.cli.tools import ToolsOptions, tools  # noqa: PLC0415  # as above
 
     options = ToolsOptions(registry=registry, policy=policy, describe=describe, as_json=as_json)
-    with _configuration_errors():
+    with configuration_errors():
         code = tools(options, Paper(), Paper(sys.stderr))
     raise typer.Exit(code)
 
@@ -185,28 +170,19 @@ def call_tool(
         deadline_s=deadline,
         as_json=as_json,
     )
-    with _configuration_errors():
+    with configuration_errors():
         code = call(tool, arguments, options)
     raise typer.Exit(code)
+
+
+app.command("batch")(run_batch)
+app.command("trace")(show_trace)
 
 
 @app.command("version")
 def show_version() -> None:
     """Say the version."""
     _show_version(wanted=True)
-
-
-@contextmanager
-def _configuration_errors() -> Iterator[None]:
-    """Say what cannot work, one line for each fault, and end with the code for it."""
-    from seawall.contract.errors import ConfigurationError  # noqa: PLC0415  # not for --help
-
-    try:
-        yield
-    except ConfigurationError as error:
-        for fault in error.faults:
-            typer.echo(f"error: {fault}", err=True)
-        raise typer.Exit(Exit.USAGE) from None
 
 
 def run() -> None:

@@ -139,12 +139,8 @@ class _Walk:
             )
         self._values_left -= len(item)
         if self._values_left < 0:
-            return (
-                "too_large",
-                self._pointer(1),
-                f"more than {self._most_values:,} values; send less, or in several calls,"
-                " or large data as one text",
-            )
+            said = f"more than {self._most_values:,} values; send less, or in several calls,"
+            return ("too_large", self._pointer(1), f"{said} or large data as one text")
         self._open.append(iter(item.items() if isinstance(item, dict) else enumerate(item)))
         self._keys.append(None)
         return None

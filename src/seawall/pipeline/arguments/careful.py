@@ -15,12 +15,15 @@ from typing import Any, NamedTuple
 from seawall.pipeline.arguments.bounds import escaped
 from seawall.pipeline.arguments.convert import NOTHING, listed, scalar
 from seawall.pipeline.arguments.places import Place, Places, Union
-from seawall.pipeline.arguments.reader import MAX_DEPTH, ArgumentTextFault
+from seawall.pipeline.arguments.reader import MAX_DEPTH, MAX_DIGITS, ArgumentTextFault
 from seawall.pipeline.arguments.subschemas import Schema, Subschemas
 from seawall.pipeline.arguments.text import read
 
-_WORK = 500_000
-"""What choosing among alternatives may cost, in values looked at."""
+_WORK = 400_000
+"""What mending one call may cost, in steps of about 0.1 µs."""
+_LOOK = 15
+_CHOOSE = 25
+"""What trying an alternative costs, besides going through the value."""
 _NOTES_AT_MOST = 64
 _LONGEST_POINTER = 200
 _EMPTY = ("", "null")
@@ -108,7 +111,10 @@ class _Mending:
         return tuple(said)
 
     def value(self, place: Place, value: Any, path: Path, *, wraps: bool = True) -> Any:
-        """Mend one value by what is said of its place."""
+        """Mend one value by what is said of its place; leave it alone when the work is used up."""
+        self._work -= _LOOK
+        if self._work < 0:
+            return value
         if not _goes_in_at_once(place, value, path) and place.accepts(value):
             return self._narrowed(place, value, path)
         if place.is_simple:
@@ -135,8 +141,9 @@ class _Mending:
 
     def _members(self, place: Place, value: dict[str, Any], path: Path) -> dict[str, Any]:
         mended = value
+        self._work -= len(value) * place.patterns * 4
         for key, item in value.items():
-            member = place.member(key)
+            member = place.member(key) if self._work >= 0 else None
             if member is None:
                 continue
             here = _step(path, key)
@@ -168,7 +175,7 @@ class _Mending:
         return mended
 
     def _by_alternatives(self, place: Place, value: Any, path: Path, *, wraps: bool) -> Any:
-        self._work -= _weight(value, self._work) * place.effort
+        self._work -= (_CHOOSE + _weight(value, self._work)) * place.effort
         if self._work < 0:
             return value
         if place.unions:
@@ -219,6 +226,7 @@ class _Mending:
         return found
 
     def _listed(self, choices: list[Any], value: Any, path: Path) -> Any:
+        self._work -= _LOOK + len(choices) * 10
         choice = listed(value, choices)
         if choice is NOTHING:
             return value
@@ -227,6 +235,8 @@ class _Mending:
 
     def _converted(self, place: Place, value: Any, path: Path, *, wraps: bool) -> Any:
         kinds = place.wants
+        if isinstance(value, str):
+            self._work -= min(len(value), MAX_DIGITS)  # exact numbers take quadratic time
         is_settled = len(kinds) - ("null" in kinds) == 1
         nearest, mark = value, len(self._notes)
         said: list[tuple[Path, str]] = []
@@ -267,7 +277,8 @@ class _Mending:
             return NOTHING
         known = self._texts.get(id(value))
         if known is None:
-            container = _container(value, path[2] if path else 0)
+            container, is_strict = _container(value, path[2] if path else 0)
+            self._work -= _LOOK + (len(value) >> 4 if is_strict else len(value) * 5)
             known = self._texts[id(value)] = (value, container)
             if self._wants_integers and _has_whole_float(container):
                 self._narrows = True
@@ -296,8 +307,11 @@ class _Mending:
         """Hand over whole numbers as integers inside a value that is valid as it is."""
         if not self._narrows or not isinstance(value, (float, *_CONTAINERS)):
             return value
+        self._work -= _LOOK
+        if self._work < 0:
+            return value
         if not place.is_simple:
-            self._work -= _weight(value, self._work) * place.effort
+            self._work -= (_CHOOSE + _weight(value, self._work)) * place.effort
             further = self._settled(place, value)
             return value if further is None else self._narrowed(further, value, path)
         if isinstance(value, dict):
@@ -308,8 +322,9 @@ class _Mending:
 
     def _narrowed_members(self, place: Place, value: dict[str, Any], path: Path) -> dict[str, Any]:
         mended = value
+        self._work -= len(value) * place.patterns * 4
         for key, item in value.items():
-            member = place.member(key)
+            member = place.member(key) if self._work >= 0 else None
             fixed = item if member is None else self._narrowed(member, item, _step(path, key))
             if fixed is not item:
                 mended = dict(value) if mended is value else mended
@@ -381,16 +396,17 @@ def _is_to_drop(place: Place, member: Place, key: str, item: Any) -> bool:
     return not (item and member.choices and isinstance(listed(item, member.choices), str))
 
 
-def _container(text: str, level: int) -> Any:
+def _container(text: str, level: int) -> tuple[Any, bool]:
+    """Read the container that a text is; also say whether that was quick."""
     start = _START.match(text)
     if start is None:
-        return NOTHING
+        return NOTHING, True
     try:
-        decoded, _ = read(text, repair=True, depth=MAX_DEPTH - level)
+        decoded, repaired = read(text, repair=True, depth=MAX_DEPTH - level)
     except ArgumentTextFault as fault:
         is_cut = start.group(1) == '"' and fault.reason == "arguments_truncated"
-        return _BROKEN if is_cut or start.group(1) in "[{" else NOTHING
-    return decoded if isinstance(decoded, (dict, list)) else NOTHING
+        return (_BROKEN if is_cut or start.group(1) in "[{" else NOTHING), False
+    return (decoded if isinstance(decoded, (dict, list)) else NOTHING), not repaired
 
 
 def _step(path: Path, key: str | int) -> Path:

@@ -54,9 +54,9 @@ class Members:
             return
         known = Secrecy(self._finder.documents, self._finder.matches, [self._place])
         unknown = [name for name in self._value if not known.declares(name)]
-        if self._finder.is_done:
-            return
         for name in unknown:
+            if self._finder.is_done:
+                return
             if rest is False:
                 said = wording.unknown(name, known.names)
                 self._finder.tell(self._below(name), said, "unevaluatedProperties")

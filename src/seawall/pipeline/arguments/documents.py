@@ -14,7 +14,7 @@ from seawall.pipeline.arguments.bounds import escaped
 from seawall.pipeline.arguments.dialects import subschemas
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from seawall.pipeline.arguments.dialects import Dialect
 
@@ -67,6 +67,19 @@ class Documents:
             waiting += [self.child(place, *steps) for steps, _ in subschemas(place.node)]
             targets = self.targets(place)
             waiting += targets + [self._document(target.document) for target in targets]
+
+    def mention(self, what: Callable[[dict[str, Any]], bool]) -> bool:
+        """Whether any object in the documents is such, be it a schema or not."""
+        waiting: list[Any] = list(self._documents.values())
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, dict):
+                if what(node):
+                    return True
+                waiting += node.values()
+            elif isinstance(node, list):
+                waiting += node
+        return False
 
     def child(self, place: Place, *steps: str) -> Place:
         """Give the node at `steps` below a place, which must be there."""

@@ -99,7 +99,8 @@ class _Sheet:
         said = f"\n… cut after {ARGUMENTS_SHOWN:,} characters"
         if not isinstance(received, dict):
             return said
-        left = [str(key) for key in received if str(key) not in self._begun]
+        begun = set(self._begun)
+        left = [str(key) for key in received if str(key) not in begun]
         if not left:
             return f"{said}, inside of {name(self._begun[-1])}" if self._begun else said
         shown = ", ".join(name(key) for key in left[:10])

@@ -10,29 +10,32 @@ from __future__ import annotations
 
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import jsonschema_rs
 
 from seawall.contract.failure import Issue
 from seawall.pipeline.arguments import wording
+from seawall.pipeline.arguments.bounds import escaped
 from seawall.pipeline.arguments.branches import Branch, Union, label
+from seawall.pipeline.arguments.checks import Checks
 from seawall.pipeline.arguments.containers import Items, Members
-from seawall.pipeline.arguments.dialects import words
+from seawall.pipeline.arguments.dialects import subschemas, words
 from seawall.pipeline.arguments.documents import MARK, mapping
 from seawall.pipeline.arguments.looking import Looking
 from seawall.pipeline.arguments.redaction import Secrecy
 from seawall.pipeline.arguments.validators import CompileErrors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from seawall.pipeline.arguments.dialects import Dialect
     from seawall.pipeline.arguments.documents import Documents, Place
     from seawall.pipeline.arguments.validators import Validators
 
 ISSUES_AT_MOST = 100
-_PLACES_AT_MOST = 2_000
-_CHECKS_AT_MOST = 100_000
+_PLACES_AT_MOST = 1_000
+_CHECKS_AT_MOST = 15_000
 _LEVELS_AT_MOST = 100
 _LONGEST_MESSAGE = 500
 _UNFIT = "does not fit the schema"
@@ -55,7 +58,7 @@ class Finder(Looking):
         self.documents = documents
         self.dialect = dialect
         self._validators = validators
-        self._tests: dict[str, Callable[[Any], bool]] = {}
+        self._tests = Checks(self._made, self._addresses)
         self._patterns: dict[str, Callable[[Any], bool]] = {}
         self._assertions: dict[str, jsonschema_rs.Validator] = {}
         self._branches: dict[str, Branch] = {}
@@ -63,6 +66,7 @@ class Finder(Looking):
         self._checks = _CHECKS_AT_MOST
         self._open: set[tuple[str, str]] = set()
         self._value: Any = None
+        self._known: dict[str, tuple[Secrecy, Any]] = {}
         self._issues: dict[tuple[str, str], Issue] = {}
         self._told = 0
 
@@ -127,11 +131,12 @@ class Finder(Looking):
         if isinstance(place.node, bool) or not place.node:
             return place.node is False
         self._checks -= 1
-        return self._checks >= 0 and not self._test(place.address)(value)
+        return self._checks >= 0 and not self._tests.at(place.address)(value)
 
     def refuses_one(self, place: Place, items: Sequence[Any]) -> bool:
         """Whether one of the items is not valid at a place."""
-        return not self._test(place.address, as_items=True)(items)
+        test = self._tests.at(place.address)
+        return any(not test(item) for item in items)
 
     def matches(self, pattern: str, name: str) -> bool:
         """Whether a name matches a pattern."""
@@ -143,13 +148,24 @@ class Finder(Looking):
 
     def is_secret(self, path: str) -> bool:
         """Whether the value at a path must not be shown."""
-        secrecy, value = self._secrecy, self._value
-        for token in path.split("/")[1:]:
+        secrecy, value = self._secrecy_at(path)
+        return secrecy.hides(value)
+
+    def _secrecy_at(self, path: str) -> tuple[Secrecy, Any]:
+        known = self._known.get(path)
+        if known is not None:
+            return known
+        if not path:
+            found = self._secrecy, self._value
+        else:
+            way, _, token = path.rpartition("/")
+            secrecy, value = self._secrecy_at(way)
             step = token.replace("~1", "/").replace("~0", "~")
             key = int(step) if isinstance(value, (list, tuple)) else step
-            secrecy = secrecy.of(key)
-            value = value[key] if not isinstance(value, dict) or key in value else None
-        return secrecy.hides(value)
+            inside = value[key] if not isinstance(value, dict) or key in value else None
+            found = secrecy.of(key), inside
+        self._known[path] = found
+        return found
 
     @property
     def is_done(self) -> bool:
@@ -170,20 +186,22 @@ class Finder(Looking):
             made = self._branches[place.address] = Branch(self.documents, place, index)
         return made
 
-    def _test(self, address: str, *, as_items: bool = False) -> Callable[[Any], bool]:
-        key = f"items {address}" if as_items else address
-        test = self._tests.get(key)
-        if test is None:
-            reference: dict[str, Any] = {"$ref": address}
-            schema = {"items": reference} if as_items else reference
-            test = self._tests[key] = self._made(schema)
-        return test
-
-    def _made(self, schema: dict[str, Any]) -> Callable[[Any], bool]:
+    def _made(self, schema: dict[str, Any]) -> Callable[[Any], bool] | None:
         try:
             return self._validators.around(schema).is_valid
         except CompileErrors:
-            return lambda _: True
+            return None
+
+    def _addresses(self) -> Iterator[str]:
+        root = self.documents.root
+        waiting: list[tuple[Any, str]] = [(root.node, f"{root.document}#")]
+        while waiting:
+            node, address = waiting.pop()
+            yield address
+            if isinstance(node, dict):
+                for steps, part in subschemas(node):
+                    way = "/".join(escaped(step) for step in steps)
+                    waiting.append((part, f"{address}/{quote(way, safe='/~')}"))
 
     def _look(self, place: Place, value: Any, path: str) -> None:
         node = place.node

@@ -28,8 +28,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Lenient", "validation_text"]
 
-_STEPS = 300_000
-_STEPS_PER_CHARACTER = 30
+_STEPS = 60_000
+"""What coercing the arguments of one call may cost, in looks at a value by a subschema."""
+_STEPS_TO_EXPLAIN = 30_000
+_ISSUES_AT_MOST = 100
 _PASSES = (NullDropper, Converter, TypeCoercer)
 _UNCHECKABLE = Issue("", "too deeply nested or too ambiguous to be checked", "schema")
 
@@ -52,10 +54,9 @@ class Lenient:
         A value that is nested too deeply, or that an ambiguous schema makes too costly to convert,
         comes back as it is.
         """
-        size, valid = self._judge(value)
-        if valid and self._keeps_valid:
+        if self._judge(value) and self._keeps_valid:
             return value, ()
-        work = Work(size)
+        work = Work(_STEPS)
         checker = Checker(work)
         coerced = value
         try:
@@ -68,33 +69,32 @@ class Lenient:
 
     def faults(self, value: Any) -> tuple[Issue, ...]:
         """Give what is wrong with a value, which should have been coerced; nothing if valid."""
-        size, valid = self._judge(value)
+        valid = self._judge(value)
         if valid:
             return ()
-        work = Work(size)
+        work = Work(_STEPS_TO_EXPLAIN)
         issues: list[Issue] = []
         try:
             FaultFinder(Checker(work), work).find(self._root, value, "", issues)
         except (RecursionError, TooMuchWork):
-            return tuple(issues) or (_UNCHECKABLE,)
+            return tuple(issues[:_ISSUES_AT_MOST]) or (_UNCHECKABLE,)
         if not issues and valid is False:
             return (Issue("", "invalid", "schema"),)
-        return tuple(issues)
+        return tuple(issues[:_ISSUES_AT_MOST])
 
-    def _judge(self, value: Any) -> tuple[int, bool | None]:
-        """Give the steps that may be spent on a value, and jsonschema-rs's verdict if it has one.
+    def _judge(self, value: Any) -> bool | None:
+        """Give jsonschema-rs's verdict if it has one.
 
         It reads no text with lone surrogates and no deep nesting, which could end the process, and
         takes infinities for null.
         """
         try:
             text = jsonschema_rs.canonical.json.to_string(value)
-            steps = _STEPS + _STEPS_PER_CHARACTER * len(text)
             if self._validator is None or ("null" in text and holds_infinity(value)):
-                return steps, None
-            return steps, self._validator.is_valid(value)
+                return None
+            return self._validator.is_valid(value)
         except ValueError:
-            return _STEPS, None
+            return None
 
 
 def _compiled(document: dict[str, Any] | None) -> jsonschema_rs.Draft202012Validator | None:

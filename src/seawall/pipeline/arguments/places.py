@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from seawall.pipeline.arguments.subschemas import Check, Schema, Subschemas
+    from seawall.pipeline.arguments.checks import Check
+    from seawall.pipeline.arguments.subschemas import Schema, Subschemas
 
 Consumed: TypeAlias = "frozenset[tuple[int, str]]"
 
@@ -131,6 +132,11 @@ class Place:
     def effort(self) -> int:
         """How often a value may be gone through to choose here."""
         return (2 + sum(len(union.branches) for union in self.unions[:1])) * len(self.roots)
+
+    @cached_property
+    def patterns(self) -> int:
+        """How many patterns a member's name is matched against."""
+        return sum(len(_mapping(layer, "patternProperties")) for layer in self.layers)
 
     def allows(self, kind: str) -> bool:
         """Whether a value of this type could be valid here."""

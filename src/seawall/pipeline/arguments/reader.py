@@ -21,6 +21,13 @@ MAX_DIGITS = 4096
 MAX_VALUES = 20_000
 """Values, those inside of others included. They cost, not the bytes: one text may be a whole file,
 but each value is looked at, mended and checked for itself."""
+MAX_READ_SLOWLY = 10_000
+"""Values in text that is not strict JSON, which is read token by token."""
+
+TOO_MANY = (
+    f"too many values: the arguments may hold {MAX_VALUES:,} as strict JSON, {MAX_READ_SLOWLY:,}"
+    " otherwise; send less, or in several calls, or large data as one text"
+)
 
 Reason = Literal[
     "arguments_not_json",
@@ -40,9 +47,6 @@ class ArgumentTextFault(ValueError):  # noqa: N818  # a fault of the text, not o
         self.reason: Reason = reason
         self.message = message
 
-
-_VALUES_AT_MOST = 10_000
-"""Reading token by token takes some 2 µs for each."""
 
 PYTHON = "Python literal"
 CONTROL = "raw control character"
@@ -176,11 +180,8 @@ class Reader:
 
     def _value(self) -> tuple[Any, bool]:
         self._values += 1
-        if self._values > _VALUES_AT_MOST:
-            raise ArgumentTextFault(
-                "arguments_not_json",
-                "the arguments are not JSON, and too long to be mended; send strict JSON",
-            )
+        if self._values > MAX_READ_SLOWLY:
+            raise ArgumentTextFault("too_large", TOO_MANY)
         self._skip_space()
         start = self._text[self._at : self._at + 1]
         if start == "{":

@@ -33,10 +33,17 @@ class Secrecy:
     """What the schema says of one value: the nodes that may speak of it."""
 
     def __init__(
-        self, documents: Documents, matches: Callable[[str, str], bool], roots: Iterable[Place]
+        self,
+        documents: Documents,
+        matches: Callable[[str, str], bool],
+        roots: Iterable[Place],
+        *,
+        some: bool | None = None,
     ) -> None:
         self._documents = documents
         self._matches = matches
+        self._some = documents.mention(_is_marked) if some is None else some
+        """Whether there are secrets at all."""
         self.places = _together(documents, roots)
         self.is_secret = any(_is_marked(place.node) for place in self.places)
 
@@ -44,8 +51,28 @@ class Secrecy:
         """Give what the schema says of a member or an item."""
         if self.is_secret:
             return self
-        steps = self._member(step) if isinstance(step, str) else self._item(step)
-        return Secrecy(self._documents, self._matches, steps)
+        if not isinstance(step, str):
+            return self._of_item(min(step, self._positions))
+        return self._below(self._member(step))
+
+    def _of_item(self, index: int) -> Secrecy:
+        known = self._items.get(index)
+        if known is None:
+            known = self._items[index] = self._below(self._item(index))
+        return known
+
+    def _below(self, roots: Iterable[Place]) -> Secrecy:
+        return Secrecy(self._documents, self._matches, roots, some=self._some)
+
+    @cached_property
+    def _items(self) -> dict[int, Secrecy]:
+        return {}
+
+    @cached_property
+    def _positions(self) -> int:
+        """How many items mean something by their position."""
+        lists = (place.node.get(word) for place in self.places for word in ("prefixItems", "items"))
+        return max((len(listed) for listed in lists if isinstance(listed, list)), default=0)
 
     def hides(self, value: Any) -> bool:
         """Whether a value must not be shown as a whole."""
@@ -70,6 +97,8 @@ class Secrecy:
     @cached_property
     def has_inside(self) -> bool:
         """Whether a structure as the schema wants it holds secrets."""
+        if not self._some:
+            return False
         seen: set[Key] = set()
         waiting = list(self.places)
         while waiting and len(seen) < _PLACES_AT_MOST:
@@ -90,7 +119,7 @@ class Secrecy:
 
     @cached_property
     def _secret_names(self) -> list[str]:
-        return [name for name in self.names if self.of(name).is_secret]
+        return [name for name in self.names if self.of(name).is_secret] if self._some else []
 
     def _member(self, member: str) -> list[Place]:
         return self._declared(member) or self._children(

@@ -7,17 +7,19 @@ first checked against it alone, in the place it has, so that its references mean
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from urllib.parse import quote, unquote, urljoin
 
 import jsonschema_rs
 
 from seawall.pipeline.arguments.bounds import escaped
+from seawall.pipeline.arguments.checks import Check, Checks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 Schema = dict[str, Any] | bool
-Check = Callable[[Any], bool]
 
 _HOME = "https://arguments.invalid/schema"
 _METASCHEMAS = ("http://json-schema.org/", "https://json-schema.org/")
@@ -132,8 +134,14 @@ class Subschemas:
         place = self._nodes.get(id(node))
         if place is None or self._registry is None:
             return _anything
-        reference = f"{_HOME}#{quote(place.pointer, safe='/~')}"
-        return self._compiled({"$ref": reference}, self._registry) or _anything
+        return self._by_address.at(_address(place))
+
+    @cached_property
+    def _by_address(self) -> Checks:
+        return Checks(
+            lambda schema: self._compiled(schema, self._registry),
+            lambda: [_address(place) for place in list(self._nodes.values())],
+        )
 
     @cached_property
     def _registry(self) -> jsonschema_rs.Registry | None:
@@ -231,6 +239,10 @@ class _Node(NamedTuple):
     schema: dict[str, Any]
     pointer: str
     base: str
+
+
+def _address(place: _Node) -> str:
+    return f"{_HOME}#{quote(place.pointer, safe='/~')}"
 
 
 class _Lazy:

@@ -17,32 +17,33 @@ from seawall.pipeline.arguments.reader import (
     MAX_DEPTH,
     MAX_DIGITS,
     MAX_VALUES,
+    TOO_MANY,
     ArgumentTextFault,
     Reader,
     shown,
 )
 
 __all__ = [
+    "MAX_BRACKETS",
     "MAX_BYTES",
     "MAX_DEPTH",
     "MAX_DIGITS",
     "MAX_VALUES",
     "ArgumentTextFault",
+    "brackets_of",
     "check_count",
     "check_size",
+    "goes_deeper",
     "parse_arguments",
     "read",
-    "too_deep",
 ]
-
-TOO_MANY = (
-    f"the arguments hold more than {MAX_VALUES:,} values; send less, or in several calls,"
-    " or large data as one text"
-)
 
 FENCE = "code fence"
 MARK = "byte-order mark"
 AGAIN = "JSON inside a text"
+
+MAX_BRACKETS = 2 * MAX_VALUES + 2
+"""More than any text has that may be taken, opening and closing ones together."""
 
 _AGAIN_AT_MOST = 3
 _SHORT = 2048
@@ -157,16 +158,26 @@ def _read_once(text: str, *, repair: bool, depth: int) -> tuple[Any, dict[str, N
 
 
 def _risky(text: str, depth: int) -> bool:
-    """Whether the fast reader might exhaust the stack or take too long a number."""
-    return too_deep(text, depth) or bool(len(text) > MAX_DIGITS and _LONG_NUMBER.search(text))
+    """Whether the fast reader might exhaust the stack, or take too long to build it all."""
+    brackets = brackets_of(text, depth)
+    return (
+        len(brackets) > MAX_BRACKETS
+        or goes_deeper(brackets, depth)
+        or bool(len(text) > MAX_DIGITS and _LONG_NUMBER.search(text))
+    )
 
 
-def too_deep(text: str, depth: int = MAX_DEPTH) -> bool:
-    """Whether JSON text opens more brackets at once than `depth`."""
+def brackets_of(text: str, depth: int = MAX_DEPTH) -> str:
+    """Give the brackets of JSON text that are not in strings; none if they are few."""
     if text.count("{") + text.count("[") <= depth:
-        return False
+        return ""
+    return _NO_BRACKETS.sub("", text)
+
+
+def goes_deeper(brackets: str, depth: int = MAX_DEPTH) -> bool:
+    """Whether more brackets are open at once than `depth`."""
     level = 0
-    for bracket in _NO_BRACKETS.sub("", text):
+    for bracket in brackets:
         level += 1 if bracket in "{[" else -1
         if level > depth:
             return True

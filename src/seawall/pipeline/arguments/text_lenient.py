@@ -10,10 +10,26 @@ import json
 import re
 from typing import Any, NoReturn
 
-from seawall.pipeline.arguments.reader import MAX_DEPTH, MAX_DIGITS, ArgumentTextFault, Reader
-from seawall.pipeline.arguments.text import check_size, too_deep
+from seawall.pipeline.arguments.reader import (
+    MAX_DEPTH,
+    MAX_DIGITS,
+    MAX_VALUES,
+    TOO_MANY,
+    ArgumentTextFault,
+    Reader,
+)
+from seawall.pipeline.arguments.text import (
+    MAX_BRACKETS,
+    brackets_of,
+    check_count,
+    check_size,
+    goes_deeper,
+)
 
-_ESCAPE = re.compile(r'\\(?:u[0-9a-fA-F]{4}|["\\/bfnrt])|\\')
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
+_SOUND = re.compile(r'(?:[^\\]++|\\(?:u[0-9a-fA-F]{4}|["\\/bfnrt]))*+')
+"""Text up to a backslash that begins no escape of JSON's."""
+_ESCAPES_AT_MOST = 50_000
 
 # What JavaScript trims; Python's own set differs in U+001C to U+001F, U+0085 and U+FEFF.
 _BLANK = " \t\n\v\f\r\u00a0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff" + "".join(
@@ -29,9 +45,13 @@ def parse_lenient(text: str) -> Any:
     check_size(text)
     if not text.strip(_BLANK):
         return {}
-    if too_deep(text):
+    brackets = brackets_of(text)
+    if goes_deeper(brackets[:MAX_BRACKETS]):
         raise _too_deep()
+    if len(brackets) > MAX_BRACKETS:
+        raise ArgumentTextFault("too_large", TOO_MANY)
     value = _decoded(text)
+    check_count(text, value)
     if not isinstance(value, dict):
         raise ArgumentTextFault("arguments_not_object", "Tool arguments must be a JSON object")
     return value
@@ -42,15 +62,32 @@ def _decoded(text: str) -> Any:
         try:
             return _strict.decode(text)
         except json.JSONDecodeError:
-            return _relaxed.decode(_ESCAPE.sub(_doubled, text))
+            _check_commas(text)
+            return _relaxed.decode(_escaped(text))
     except json.JSONDecodeError as error:
         raise _fault(text, error) from None
     except RecursionError:  # what called us is deep already
         raise _too_deep() from None
 
 
-def _doubled(found: re.Match[str]) -> str:
-    return "\\\\" if found.group() == "\\" else found.group()
+def _check_commas(text: str) -> None:
+    """Refuse text with so many commas outside of its strings that it is not worth mending."""
+    if text.count(",") > MAX_VALUES and _STRING.sub("", text).count(",") > MAX_VALUES:
+        raise ArgumentTextFault("too_large", TOO_MANY)
+
+
+def _escaped(text: str) -> str:
+    """Double the backslashes that begin no escape, of which there may not be endlessly many."""
+    parts: list[str] = []
+    at = 0
+    while len(parts) < _ESCAPES_AT_MOST:
+        found = _SOUND.match(text, at)
+        end = found.end() if found else at
+        parts.append(text[at:end])
+        if end == len(text):
+            return "\\\\".join(parts)
+        at = end + 1
+    return "\\\\".join(parts) + text[at - 1 :]
 
 
 def _fault(text: str, error: json.JSONDecodeError) -> ArgumentTextFault:

@@ -1,0 +1,108 @@
+"""`seawall batch`: the steps of a file, one after the other, through all layers."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from seawall.contract.errors import ConfigurationError, Fault
+from seawall.edges.cli.asking import Terminal, allowed_once
+from seawall.edges.cli.call import MAX_INPUT, as_data
+from seawall.edges.cli.exits import Exit, exit_of
+from seawall.edges.cli.paper import Paper
+from seawall.edges.cli.sources import policies_from, registry_from
+from seawall.orchestration.batch import DEFAULT_BUDGET_S, BatchRunner
+from seawall.orchestration.pipeline import Pipeline
+from seawall.orchestration.template import TemplateFault, document
+
+if TYPE_CHECKING:
+    from seawall.orchestration.outcome import BatchOutcome
+
+
+class BatchOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line said."""
+
+    registry: str | None = None
+    policy: str | None = None
+    yes: bool = False
+    budget_s: float | None = None
+    as_json: bool = False
+
+
+def batch(file: str, options: BatchOptions) -> Exit:
+    """Run the steps, write what came of them, and say with which code to end."""
+    text = _read(file)
+    budget_s = _budget_of(text) if options.budget_s is None else options.budget_s
+    terminal = Terminal()
+    asks = options.yes or (file != "-" and terminal.is_there)
+    confirm = (allowed_once if options.yes else terminal.confirm) if asks else None
+    registry, policies = registry_from(options.registry), policies_from(options.policy)
+    for note in policies.notes(registry) if policies else ():
+        Paper(sys.stderr).text(f"note: {note}")
+    pipeline = Pipeline(registry, policies=policies, confirm=confirm)
+    outcome = asyncio.run(_run(pipeline, text, budget_s))
+    _write(outcome, as_json=options.as_json)
+    return exit_code(outcome)
+
+
+async def _run(pipeline: Pipeline, text: str, budget_s: Any) -> BatchOutcome:
+    async with pipeline:
+        return await BatchRunner(pipeline).run(text, budget_s=budget_s)
+
+
+def _budget_of(text: str) -> Any:
+    try:
+        found = document(text)
+    except TemplateFault:
+        return DEFAULT_BUDGET_S  # what is wrong is said where the steps are read
+    return found.get("budget_s", DEFAULT_BUDGET_S) if isinstance(found, dict) else DEFAULT_BUDGET_S
+
+
+def _read(file: str) -> str:
+    try:
+        text = sys.stdin.read(MAX_INPUT + 1) if file == "-" else Path(file).read_text("utf-8")
+    except OSError as error:
+        said = f"cannot be read: {error.strerror or type(error).__name__}"
+        raise ConfigurationError([Fault(said, file=file)]) from None
+    except UnicodeDecodeError:
+        raise ConfigurationError([Fault("is no UTF-8 text", file=file)]) from None
+    if len(text) > MAX_INPUT:
+        raise ConfigurationError([Fault(f"holds more than {MAX_INPUT} characters", file=file)])
+    return text
+
+
+def exit_code(outcome: BatchOutcome) -> Exit:
+    """Give the code of the step that failed, or of what kept all of them from running."""
+    if outcome.halted_at is not None:
+        return exit_of(outcome.results[outcome.halted_at].failure)
+    return exit_of(outcome.refusal)
+
+
+def _write(outcome: BatchOutcome, *, as_json: bool) -> None:
+    if as_json:
+        Paper().text(msgspec.json.encode(as_json_data(outcome)).decode())
+        return
+    paper = Paper(sys.stderr) if outcome.refusal is not None else Paper()
+    paper.text(outcome.report())
+    if outcome.refusal is not None and outcome.refusal.reason == "approval_required":
+        paper.text("Nobody can be asked here: run it on a terminal, or allow it with --yes.")
+
+
+def as_json_data(outcome: BatchOutcome) -> dict[str, Any]:
+    """Give what a program may want to know."""
+    refusal = outcome.refusal
+    return {
+        "complete": outcome.complete,
+        "at_step": outcome.at_step,
+        "timed_out": outcome.timed_out,
+        "exit_code": int(exit_code(outcome)),
+        "refusal": None if refusal is None else msgspec.to_builtins(refusal),
+        "steps": [
+            {"status": status, **as_data(result)}
+            for status, result in zip(outcome.statuses, outcome.results, strict=True)
+        ],
+    }

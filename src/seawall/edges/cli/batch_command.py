@@ -1,0 +1,52 @@
+"""The options of `seawall batch`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from seawall.edges.cli.options import (
+    JsonOption,
+    PolicyOption,
+    RegistryOption,
+    configuration_errors,
+)
+
+
+def run_batch(
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE|-",
+            help='The steps: JSON of a list of {"tool": …, "arguments": …}, or of'
+            ' {"steps": […], "budget_s": …}.',
+        ),
+    ],
+    *,
+    registry: RegistryOption = None,
+    policy: PolicyOption = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Allow all steps instead of being asked.")
+    ] = False,
+    budget: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="For all steps together, 1 to 600. Default: 120."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run calls strictly in order, until the first one fails.
+
+    {0} in a text of the arguments is what step 0 gave, {1} what step 1 gave, and so on. Steps that
+    need approval are asked about on the terminal before the first one runs; without a terminal and
+    without --yes nothing is run. Ends with the exit code of the step that failed, as seawall call
+    has it.
+    """
+    from seawall.edges.cli.batch import BatchOptions, batch  # noqa: PLC0415  # loaded when it is run
+
+    options = BatchOptions(
+        registry=registry, policy=policy, yes=yes, budget_s=budget, as_json=as_json
+    )
+    with configuration_errors():
+        code = batch(file, options)
+    raise typer.Exit(code)

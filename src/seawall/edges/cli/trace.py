@@ -1,0 +1,181 @@
+"""`seawall trace`: the spans of an export, listed, counted, or written again."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from seawall.contract.errors import ConfigurationError, Fault
+from seawall.contract.span import Outcome, Span
+from seawall.edges.cli.exits import Exit
+from seawall.recording.shown import moment, one_line, slug
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seawall.edges.cli.paper import Paper
+
+MAX_BYTES = 256 * 1024 * 1024
+MAX_FAULTS = 10
+
+COLUMNS = ("started", "tool", "outcome", "reason", "attempt", "ms", "arguments", "call", "verdicts")
+OUTCOMES = tuple(outcome.value for outcome in Outcome)
+
+
+class TraceOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line said."""
+
+    tool: str | None = None
+    call: str | None = None
+    limit: int = 40
+    histogram: bool = False
+    suggest: bool = False
+    export: str | None = None
+    as_json: bool = False
+
+
+def trace(file: str, options: TraceOptions, paper: Paper, errors: Paper) -> Exit:
+    """Read the spans, choose from them, and write what was asked for."""
+    spans = spans_from(file)
+    chosen = [
+        span
+        for span in spans
+        if options.tool in (None, span.tool) and options.call in (None, span.call_id)
+    ]
+    if not chosen and (options.tool is not None or options.call is not None):
+        errors.text(f"None of the {len(spans)} spans in {file} is of that tool or call.")
+        return Exit.NOT_FOUND
+    if options.export is not None:
+        return _export(chosen, options.export, errors)
+    if options.suggest:
+        return _suggest(chosen, paper, errors, as_json=options.as_json)
+    if options.histogram:
+        _histogram(chosen, paper, as_json=options.as_json)
+        return Exit.OK
+    if options.call is not None:
+        listed = sorted(chosen, key=lambda span: (span.attempt, span.started))
+    else:
+        listed = sorted(chosen, key=lambda span: span.started, reverse=True)[: options.limit]
+    if options.as_json:
+        paper.text(msgspec.json.encode(listed).decode())
+        return Exit.OK
+    counts = Counter(span.outcome.value for span in chosen)
+    paper.text(", ".join(f"{name} {counts[name]}" for name in OUTCOMES))
+    if listed:
+        paper.table(COLUMNS, [_row(span) for span in listed])
+    return Exit.OK
+
+
+def spans_from(file: str) -> list[Span]:
+    """Read an export: a JSON list, or a span in each line; `-` is standard input.
+
+    Raises `ConfigurationError` for what is no span, with its line or place in the list.
+    """
+    text = _text(file)
+    if text.lstrip()[:1] == "[":
+        try:
+            rows: list[Any] = msgspec.json.decode(text)
+        except msgspec.DecodeError as error:
+            raise ConfigurationError([Fault(f"is no JSON: {error}", file=file)]) from None
+        return _spans([(None, row) for row in rows], file)
+    lines = ((number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip())
+    return _spans([(number, msgspec.Raw(line.encode())) for number, line in lines], file)
+
+
+def _spans(rows: Sequence[tuple[int | None, Any]], file: str) -> list[Span]:
+    found: list[Span] = []
+    faults: list[Fault] = []
+    for place, (line, row) in enumerate(rows):
+        try:
+            decoded = msgspec.json.decode(row) if isinstance(row, msgspec.Raw) else row
+            found.append(msgspec.convert(decoded, Span))
+        except (msgspec.ValidationError, msgspec.DecodeError) as error:
+            where = f"[{place}]" if line is None else ""
+            faults.append(Fault(f"is no span: {error}", where, file, line))
+            if len(faults) == MAX_FAULTS:
+                break
+    if faults:
+        raise ConfigurationError(faults)
+    return found
+
+
+def _text(file: str) -> str:
+    if file == "-":
+        text = sys.stdin.read(MAX_BYTES + 1)
+        if len(text) > MAX_BYTES:
+            raise ConfigurationError([Fault("holds too much", "standard input")])
+        return text
+    path = Path(file)
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            said = f"is larger than {MAX_BYTES // 1024 // 1024} MiB; cut it into parts"
+            raise ConfigurationError([Fault(said, file=file)])
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        said = f"cannot be read: {error.strerror or type(error).__name__}"
+        raise ConfigurationError([Fault(said, file=file)]) from None
+    except UnicodeDecodeError:
+        raise ConfigurationError([Fault("is no UTF-8 text", file=file)]) from None
+
+
+def _row(span: Span) -> tuple[str, ...]:
+    return (
+        moment(span.started),
+        one_line(span.tool),
+        span.outcome.value,
+        slug(span.reason) or "-",
+        str(span.attempt),
+        f"{span.duration_ms:.1f}",
+        "-" if span.digest is None else one_line(str(span.digest)),
+        one_line(span.call_id) or "-",
+        " ".join(map(one_line, span.verdicts)) or "-",
+    )
+
+
+def _histogram(spans: Sequence[Span], paper: Paper, *, as_json: bool) -> None:
+    tools: dict[str, Counter[str]] = {}
+    for span in spans:
+        tools.setdefault(span.tool, Counter())[span.outcome.value] += 1
+    if as_json:
+        counted = {name: {one: counts[one] for one in OUTCOMES} for name, counts in tools.items()}
+        paper.text(msgspec.json.encode(counted).decode())
+        return
+    total = sum(tools.values(), Counter[str]())
+    rows = [
+        (one_line(name), *(str(counts[one]) for one in OUTCOMES))
+        for name, counts in sorted(tools.items(), key=lambda item: (-item[1].total(), item[0]))
+    ]
+    paper.table(("tool", *OUTCOMES), [*rows, ("all", *(str(total[one]) for one in OUTCOMES))])
+
+
+def _suggest(spans: Sequence[Span], paper: Paper, errors: Paper, *, as_json: bool) -> Exit:
+    from seawall.orchestration.mining import mine  # noqa: PLC0415  # only for --suggest
+
+    found = mine(spans)
+    if as_json:
+        paper.text(msgspec.json.encode(found).decode())
+        return Exit.OK
+    if not found:
+        errors.text("Nothing was done again and again.")
+    for one in found:
+        paper.text(f"{one.count} times: {' then '.join(map(one_line, one.tools))}")
+        paper.text(msgspec.json.format(msgspec.json.encode(one.definition), indent=2).decode())
+    return Exit.OK
+
+
+def _export(spans: Sequence[Span], file: str, errors: Paper) -> Exit:
+    if Path(file).suffix == ".json":
+        data = msgspec.json.encode(spans) + b"\n"
+    else:
+        data = b"".join(msgspec.json.encode(span) + b"\n" for span in spans)
+    try:
+        Path(file).write_bytes(data)
+    except OSError as error:
+        said = f"cannot be written: {error.strerror or type(error).__name__}"
+        raise ConfigurationError([Fault(said, file=file)]) from None
+    errors.text(f"{len(spans)} spans were written to {file}.")
+    return Exit.OK

@@ -1,0 +1,360 @@
+"""The calls of one turn: gates in order, executors together, every call with exactly one result.
+
+    start 1 ▶ gates 1 ▶ start 2 ▶ gates 2 ▶ … ▶ executors, so many at once ▶ ends as they come
+
+Nothing runs before all have passed their gates. A call that fails leaves the others running; the
+caller's cancel stops all, and no task outlives the turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from seawall.contract.failure import FailureCode, Issue
+from seawall.contract.result import ToolResult
+from seawall.contract.turn import TurnEvent, TurnOutcome, TurnStatus
+from seawall.layers.room import Room
+from seawall.orchestration.hooks import not_begun
+from seawall.pipeline.foreign import told
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from seawall.contract.tool import ToolCall
+    from seawall.orchestration.calls import Member
+    from seawall.orchestration.loop import LoopDetector, LoopFinding
+    from seawall.pipeline.aside import Aside
+    from seawall.pipeline.clock import Clock
+    from seawall.pipeline.invocation import Invocation
+    from seawall.pipeline.route import Route
+    from seawall.pipeline.session import Session
+
+LAYER = "turn"
+
+MAX_CALLS = 1_000
+"""Calls of one turn; what is beyond is refused."""
+
+MAX_SHOWN = 300
+
+
+class Doors(NamedTuple):
+    """What a turn needs of its pipeline."""
+
+    clock: Clock
+    loop: LoopDetector | None
+    width: int
+    route_of: Callable[[str], Route | None]
+    invocation: Callable[[Route, Any, str, Session], Invocation]
+    run: Callable[[Route, Invocation], Awaitable[ToolResult]]
+    not_callable: Callable[[ToolCall, str, Session], ToolResult]
+    """Answers for a name that cannot be called."""
+
+
+class Turn:
+    """One turn while it runs."""
+
+    def __init__(
+        self,
+        doors: Doors,
+        members: Sequence[Member],
+        session: Session,
+        *,
+        turn_id: str,
+        truncated: bool,
+        on_event: Callable[[TurnEvent], Any] | None,
+    ) -> None:
+        if inspect.iscoroutinefunction(on_event):
+            raise TypeError(
+                "on_event must be a plain function; one that sends may put the events into an"
+                " asyncio.Queue"
+            )
+        self._doors = doors
+        self._members = members
+        self._singles = [member for member in members if member.twin_of is None]
+        self._session = session
+        self._turn_id = turn_id
+        self._truncated = truncated
+        self._listeners = () if on_event is None else (on_event,)
+        self._calls: dict[Member, Invocation] = {}
+        self._ended: tuple[TurnStatus, str] | None = None
+        self._judged: LoopFinding | None = None
+        self._stopping = False
+        self._room = Room(0)
+        """Closed until all gates are passed."""
+
+    async def run(self, execution: str | None) -> TurnOutcome:
+        """Run all calls, and say what came of them."""
+        if self._doors.loop is not None and self._members:
+            calls = tuple(member.call for member in self._members)
+            self._judged = await self._doors.loop.judged(self._session, calls)
+        if self._is_sequential(execution):
+            for member in self._members:
+                if not self._started_as_twin(member):
+                    await self._one(member)
+        else:
+            await self._together()
+            self._put_in_order()
+        return self._outcome()
+
+    def end(self, status: TurnStatus, reason: str) -> None:
+        """Begin nothing more; the first who says so gives the reason."""
+        if self._ended is None:
+            self._ended = status, reason
+            self._open(len(self._members))
+
+    def _is_sequential(self, execution: str | None) -> bool:
+        if execution == "sequential" or len(self._singles) < 2:
+            return True
+        routes = (self._doors.route_of(member.call.name) for member in self._singles)
+        return any(route is not None and route.tool.execution == "sequential" for route in routes)
+
+    async def _together(self) -> None:
+        tasks: list[asyncio.Task[None]] = []
+        try:
+            for member in self._members:
+                if self._started_as_twin(member):
+                    continue
+                passed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+                task = asyncio.create_task(self._one(member, _Ticket(self, passed)))
+                task.add_done_callback(lambda _, passed=passed: _set(passed))  # type: ignore[misc]  # binds now
+                tasks.append(task)
+                await passed
+                _raise_first([task])
+            self._open(self._doors.width)
+            while pending := [task for task in tasks if not task.done()]:
+                await asyncio.wait(pending, return_when=asyncio.FIRST_EXCEPTION)
+                _raise_first(tasks)
+            _raise_first(tasks)
+        except BaseException:
+            self._stopping = True
+            await _stop(tasks)
+            raise
+
+    def _open(self, width: int) -> None:
+        self._room.limit = width
+        self._room.admit()
+
+    async def enter(self) -> bool:
+        """Wait for a place, once all gates are passed; False if the turn was ended meanwhile."""
+        room = self._room
+        if room.in_flight < room.limit and not room.line:
+            room.in_flight += 1
+        else:
+            await room.wait(self._doors.clock, None)
+        if self._ended is None:
+            return True
+        room.leave()
+        return False
+
+    def leave(self) -> None:
+        """Give the place to the next."""
+        self._room.leave()
+
+    def refusal(self, call: Invocation) -> ToolResult | None:
+        """Refuse a call that can begin no more."""
+        return None if self._ended is None else not_begun(call, *self._ended)
+
+    async def _one(self, member: Member, ticket: _Ticket | None = None) -> None:
+        """Run one call from its start to its end, and answer its twins."""
+        self._tell(member, "start", arguments=member.call.arguments)
+        try:
+            result = await self._result(member, ticket)
+        except asyncio.CancelledError:
+            if ticket is None or self._stopping:
+                raise
+            # The tool cancelled its own task; the others are none of its business.
+            result = self._cancelled_itself(member)
+        for each in (member, *member.twins):
+            self._finish(each, result)
+
+    def _started_as_twin(self, member: Member) -> bool:
+        """Whether a call is run as another one; it starts here, and ends when that one does."""
+        other = member.twin_of
+        if other is None:
+            return False
+        self._tell(member, "start", arguments=member.call.arguments)
+        if other.result is not None:
+            self._finish(member, other.result)
+        else:
+            other.twins.append(member)
+        return True
+
+    def _finish(self, member: Member, result: ToolResult) -> None:
+        member.result = result
+        self._tell(member, "end", result=result)
+
+    async def _result(self, member: Member, ticket: _Ticket | None) -> ToolResult:
+        route = self._doors.route_of(member.call.name)
+        if member.position >= MAX_CALLS:
+            return self._failed(member, FailureCode.RATE_LIMITED, _TOO_MANY, "overloaded")
+        if route is None:
+            return self._of_unknown(member)
+        call = self._call(route, member, ticket)
+        refusal = self._refused(call)
+        return route.finish(call, refusal) if refusal else await self._doors.run(route, call)
+
+    def _call(self, route: Route, member: Member, ticket: _Ticket | None) -> Invocation:
+        call = self._calls[member] = self._doors.invocation(
+            route, member.call.arguments, member.call_id, self._session
+        )
+        call.batch_id = self._turn_id
+        call.given_truncated = self._truncated or member.call.truncated
+        call.on_progress = lambda *news: self._progressed(member, *news)
+        aside = call.beside()
+        aside.turn = self
+        aside.turnstile = ticket
+        error = member.call.arguments_error
+        if error is not None:
+            call.unprepared = False
+            call.refusal = _unreadable(call, error[:MAX_SHOWN])
+        return call
+
+    def _refused(self, call: Invocation) -> ToolResult | None:
+        if self._judged is not None and self._doors.loop is not None:
+            return self._doors.loop.refused(call, self._judged)
+        return self.refusal(call)
+
+    def _of_unknown(self, member: Member) -> ToolResult:
+        if self._truncated or member.call.truncated:
+            reason = "arguments_truncated"
+            return self._failed(member, FailureCode.INVALID_ARGUMENT, _CUT_OFF, reason)
+        if self._ended is not None:
+            reason = "aborted" if self._ended[0] is TurnStatus.ABORTED else "not_executed"
+            return self._failed(member, FailureCode.EXECUTION_FAILED, _OVER, reason)
+        return self._doors.not_callable(member.call, member.call_id, self._session)
+
+    def _cancelled_itself(self, member: Member) -> ToolResult:
+        call = self._calls[member]
+        return call.refuse(
+            FailureCode.EXECUTION_FAILED,
+            f"{call.tool.name} cancelled itself",
+            reason="cancelled",
+            layer="executor",
+            may_have_run=call.started,
+        )
+
+    def _failed(self, member: Member, code: FailureCode, said: str, reason: str) -> ToolResult:
+        return ToolResult.failed(
+            code,
+            said,
+            call_id=member.call_id,
+            tool=member.call.name[:MAX_SHOWN],
+            reason=reason,
+            layer=LAYER,
+            may_have_run=False,
+        )
+
+    def _progressed(
+        self, member: Member, report: Any, done: float | None, total: float | None
+    ) -> None:
+        # From a thread it may come when the call has just ended.
+        if member.result is None:
+            for each in (member, *member.twins):
+                self._tell(each, "update", report=report, done=done, total=total)
+
+    def _tell(self, member: Member, kind: Any, **fields: Any) -> None:
+        if self._listeners:
+            event = TurnEvent(
+                kind=kind,
+                call_id=member.call_id,
+                tool=member.call.name,
+                position=member.position,
+                **fields,
+            )
+            told(self._listeners, event)
+
+    def _put_in_order(self) -> None:
+        if self._doors.loop is not None:
+            self._doors.loop.settle(self._session, [aside.seen for aside in self._asides()])
+
+    def _asides(self) -> list[Aside]:
+        calls = (self._calls.get(member) for member in self._singles)
+        return [call.beside() for call in calls if call is not None]
+
+    def _outcome(self) -> TurnOutcome:
+        results = tuple(member.result for member in self._members)
+        status, reason = self._status(results)
+        messages = [message for aside in self._asides() for message in aside.messages]
+        return TurnOutcome(results=results, status=status, messages=tuple(messages), reason=reason)
+
+    def _status(self, results: Sequence[ToolResult]) -> tuple[TurnStatus, str]:
+        if self._ended is not None:
+            return self._ended
+        for result in results:
+            if result.failure is not None and result.failure.reason == "loop_detected":
+                return TurnStatus.LOOP, result.failure.message
+        if results and all(result.terminate is True for result in results):
+            return TurnStatus.TERMINATED, "every result asked for the end"
+        return TurnStatus.DONE, ""
+
+
+class _Ticket:
+    """The way of one call through its turn's gates."""
+
+    __slots__ = ("_passed", "_turn")
+
+    def __init__(self, turn: Turn, passed: asyncio.Future[None]) -> None:
+        self._turn = turn
+        self._passed = passed
+
+    async def enter(self, call: Invocation) -> ToolResult | None:
+        """Say that the gates are passed, and wait for a place; the call's time stands still."""
+        limit = None if call.aside is None else call.aside.limit
+        if limit is not None:
+            limit.pause()
+        _set(self._passed)
+        entered = await self._turn.enter()
+        if limit is not None:
+            limit.resume()
+        return None if entered else self._turn.refusal(call)
+
+    def leave(self) -> None:
+        """Give the place to the next."""
+        self._turn.leave()
+
+
+_CUT_OFF = (
+    "the provider cut this call off before it was complete; send it again with complete, shorter"
+    " arguments"
+)
+_OVER = "the turn was ended before this call could begin"
+_TOO_MANY = f"a turn may have {MAX_CALLS} calls, and this one is beyond"
+
+
+def _unreadable(call: Invocation, error: str) -> ToolResult:
+    return call.refuse(
+        FailureCode.INVALID_ARGUMENT,
+        f"the arguments of {call.tool.name} cannot be used: {error}",
+        reason="arguments_not_json",
+        layer="argument_check",
+        issues=(Issue("", error, "parse"),),
+    )
+
+
+def _set(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def _raise_first(tasks: Sequence[asyncio.Task[None]]) -> None:
+    """Let through what is no result: a defect, or what `on_defect="raise"` lets through."""
+    for task in tasks:
+        if task.done() and not task.cancelled() and (error := task.exception()) is not None:
+            raise error
+
+
+async def _stop(tasks: Sequence[asyncio.Task[None]]) -> None:
+    """Cancel all and see them end, however often this is cancelled meanwhile."""
+    for task in tasks:
+        task.cancel()
+    while pending := [task for task in tasks if not task.done()]:
+        try:
+            await asyncio.wait(pending)
+        except asyncio.CancelledError:
+            for task in pending:
+                task.cancel()
+    for task in tasks:
+        if not task.cancelled():
+            task.exception()  # seen, or asyncio would log it

@@ -1,0 +1,230 @@
+"""Worker threads: bounded, in order, and counted when nobody waits any more."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from seawall.pipeline.threads import MAX_IDLE, Threads, Workers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def nothing() -> None:
+    """Tell nobody that a thread has begun."""
+
+
+class Gate:
+    """Work that ends when it is let; counts how much of it runs."""
+
+    def __init__(self) -> None:
+        self.open = threading.Event()
+        self.running = 0
+        self.most = 0
+        self._lock = threading.Lock()
+
+    def work(self) -> str:
+        with self._lock:
+            self.running += 1
+            self.most = max(self.most, self.running)
+        self.open.wait(5)
+        with self._lock:
+            self.running -= 1
+        return "done"
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    for _ in range(500):
+        if holds():
+            return
+        await asyncio.sleep(0.01)
+    pytest.fail("it did not come true")
+
+
+def started(workers: Workers, work: Callable[[], Any], log: list[Any] | None = None) -> Any:
+    return asyncio.ensure_future(
+        workers.run(work, nothing if log is None else lambda: log.append(1))
+    )
+
+
+async def test_work_is_done_elsewhere_and_its_value_comes_back() -> None:
+    workers = Workers(Threads(), 2)
+
+    assert await workers.run(threading.get_ident, nothing) != threading.get_ident()
+    with pytest.raises(ValueError, match="own"):
+        await workers.run(lambda: int("own"), nothing)
+    assert workers.busy == 0
+
+
+async def test_a_tool_has_no_more_threads_than_its_limit() -> None:
+    workers, gate = Workers(Threads(), 3), Gate()
+    tasks = [started(workers, gate.work) for _ in range(8)]
+    await until(lambda: gate.running == 3)
+
+    gate.open.set()
+    assert await asyncio.gather(*tasks) == ["done"] * 8
+
+    assert (gate.most, workers.busy) == (3, 0)
+
+
+async def test_who_waits_is_served_in_order_and_before_who_comes_later() -> None:
+    workers, gate, order = Workers(Threads(), 1), Gate(), list[str]()
+
+    async def call(name: str) -> None:
+        await workers.run(gate.work, lambda: order.append(name))
+
+    tasks = [asyncio.ensure_future(call(name)) for name in "abc"]
+    await until(lambda: gate.running == 1)
+    tasks[0].add_done_callback(lambda _: tasks.append(asyncio.ensure_future(call("late"))))
+    gate.open.set()
+    await asyncio.gather(*tasks)
+    await asyncio.gather(*tasks)
+
+    assert order == ["a", "b", "c", "late"]
+
+
+async def test_a_cancel_leaves_the_thread_at_work_and_counts_it() -> None:
+    threads = Threads()
+    workers, gate, begun = Workers(threads, 1), Gate(), list[Any]()
+    task = started(workers, gate.work, begun)
+    await until(lambda: gate.running == 1)
+
+    task.cancel()
+    await asyncio.wait([task])
+
+    assert (task.cancelled(), len(begun)) == (True, 1)
+    assert (workers.abandoned, threads.abandoned, workers.busy) == (1, 1, 1)
+    gate.open.set()
+    await until(lambda: workers.busy == 0)
+    assert (workers.abandoned, threads.abandoned) == (0, 0)
+
+
+async def test_a_cancel_while_waiting_for_a_thread_begins_nothing() -> None:
+    workers, gate, begun = Workers(Threads(), 1), Gate(), list[Any]()
+    first, waiting = started(workers, gate.work), started(workers, gate.work, begun)
+    await until(lambda: gate.running == 1)
+
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    gate.open.set()
+
+    assert await first == "done"
+    assert not begun
+    assert (gate.most, workers.busy, len(workers._places)) == (1, 0, 0)
+
+
+async def test_a_place_that_is_handed_to_one_who_is_cancelled_is_handed_on() -> None:
+    workers, gate = Workers(Threads(), 1), Gate()
+    first, second, third = (started(workers, gate.work) for _ in range(3))
+    await until(lambda: gate.running == 1)
+
+    first.add_done_callback(lambda _: second.cancel())
+    gate.open.set()
+
+    assert await third == "done"
+    assert second.cancelled()
+    assert workers.busy == 0
+
+
+async def test_a_raised_limit_lets_more_in_as_threads_end() -> None:
+    workers, gate = Workers(Threads(), 1), Gate()
+    tasks = [started(workers, gate.work) for _ in range(3)]
+    await until(lambda: gate.running == 1)
+
+    workers.limit = 3
+    gate.open.set()
+
+    assert await asyncio.gather(*tasks) == ["done"] * 3
+
+
+async def test_threads_are_used_again() -> None:
+    workers = Workers(Threads(), 2)
+
+    idents = {await workers.run(threading.get_ident, nothing) for _ in range(20)}
+
+    assert len(idents) == 1
+
+
+async def test_idle_threads_are_few_and_end_when_the_pool_is_closed() -> None:
+    threads, gate = Threads(), Gate()
+    before = threading.active_count()
+    tasks = [started(Workers(threads, 1), gate.work) for _ in range(MAX_IDLE + 5)]
+    await until(lambda: gate.running == MAX_IDLE + 5)
+    gate.open.set()
+    await asyncio.gather(*tasks)
+    await until(lambda: threading.active_count() == before + MAX_IDLE)
+
+    threads.close()
+
+    await until(lambda: threading.active_count() == before)
+
+
+async def test_a_thread_that_is_at_work_when_the_pool_is_closed_ends_with_its_work() -> None:
+    threads, gate = Threads(), Gate()
+    before = threading.active_count()
+    task = started(Workers(threads, 1), gate.work)
+    await until(lambda: gate.running == 1)
+
+    threads.close()
+    gate.open.set()
+
+    assert await task == "done"
+    await until(lambda: threading.active_count() == before)
+    # And work that comes all the same is done.
+    assert await Workers(threads, 1).run(lambda: 5, nothing) == 5
+
+
+async def test_stop_iteration_does_not_get_lost() -> None:
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        await Workers(Threads(), 1).run(lambda: next(iter(())), nothing)
+
+
+def test_work_that_outlives_its_loop_harms_nobody_and_frees_its_place() -> None:
+    threads, gate = Threads(), Gate()
+    workers = Workers(threads, 1)
+
+    async def leaves() -> None:
+        task = started(workers, gate.work)
+        await until(lambda: gate.running == 1)
+        task.cancel()
+        await asyncio.wait([task])
+
+    asyncio.run(leaves())
+    assert workers.abandoned == 1
+    gate.open.set()
+
+    async def comes_later() -> Any:
+        await until(lambda: workers.busy == 0)
+        return await workers.run(lambda: "again", nothing)
+
+    assert asyncio.run(comes_later()) == "again"
+    assert (workers.abandoned, threads.abandoned) == (0, 0)
+
+
+def test_who_waited_in_a_loop_that_is_gone_is_not_served() -> None:
+    threads, gate = Threads(), Gate()
+    workers = Workers(threads, 1)
+    loop = asyncio.new_event_loop()
+
+    async def leaves() -> list[Any]:
+        tasks = [started(workers, gate.work) for _ in range(2)]
+        await until(lambda: gate.running == 1)
+        return tasks
+
+    tasks = loop.run_until_complete(leaves())
+    for task in tasks:
+        task.cancel()
+    loop.run_until_complete(asyncio.wait(tasks))
+    loop.close()
+    gate.open.set()
+
+    async def comes_later() -> Any:
+        await until(lambda: workers.busy == 0)
+        return await workers.run(lambda: "again", nothing)
+
+    assert asyncio.run(comes_later()) == "again"
+    assert not workers._places
