@@ -26,16 +26,22 @@ if TYPE_CHECKING:
     from seawall.contract.decision import Action, Decision, PendingApproval, Prepared
     from seawall.contract.errors import ConfigurationError, Fault
     from seawall.contract.failure import Failure, FailureCode, Issue, ToolFailed
+    from seawall.contract.hook import Abort, Defer, Deny, Replace, Rewrite, Stop
     from seawall.contract.policy import PRESETS, BreakerPolicy, RunPolicy
     from seawall.contract.result import ToolResult
     from seawall.contract.shortcut import Param, Shortcut, ShortcutStep
     from seawall.contract.span import Digest, Outcome, Span
     from seawall.contract.tool import Tool, ToolCall
+    from seawall.contract.turn import TurnEvent, TurnOutcome, TurnStatus
     from seawall.layers.environment import Environment
     from seawall.layers.risk_gate import Gate
     from seawall.layers.risk_policies import AllowlistPolicy, RiskPolicy
     from seawall.layers.risk_questions import Answer
     from seawall.orchestration.batch import BatchRunner
+    from seawall.orchestration.hooks import Hook, HookContext
+    from seawall.orchestration.loop import LoopDetector
+    from seawall.orchestration.loop_judge import LoopQuestion, LoopVerdict
+    from seawall.orchestration.loop_policy import LoopPolicy
     from seawall.orchestration.outcome import BatchOutcome
     from seawall.orchestration.pipeline import Pipeline
     from seawall.orchestration.shortcut_store import ShortcutStore
@@ -75,17 +81,23 @@ _HOMES = {
     "contract.decision": ("Action", "Decision", "PendingApproval", "Prepared"),
     "contract.errors": ("ConfigurationError", "Fault"),
     "contract.failure": ("Failure", "FailureCode", "Issue", "ToolFailed"),
+    "contract.hook": ("Abort", "Defer", "Deny", "Replace", "Rewrite", "Stop"),
     "contract.policy": ("PRESETS", "BreakerPolicy", "RunPolicy"),
     "contract.result": ("ToolResult",),
     "contract.shortcut": ("Param", "Shortcut", "ShortcutStep"),
     "contract.span": ("Digest", "Outcome", "Span"),
     "contract.tool": ("Tool", "ToolCall"),
+    "contract.turn": ("TurnEvent", "TurnOutcome", "TurnStatus"),
     "layers.environment": ("Environment",),
     "layers.risk_gate": ("Gate",),
     "layers.risk_policies": ("AllowlistPolicy", "RiskPolicy"),
     "layers.risk_questions": ("Answer",),
     "orchestration.batch": ("BatchRunner",),
     "orchestration.outcome": ("BatchOutcome",),
+    "orchestration.hooks": ("Hook", "HookContext"),
+    "orchestration.loop": ("LoopDetector",),
+    "orchestration.loop_judge": ("LoopQuestion", "LoopVerdict"),
+    "orchestration.loop_policy": ("LoopPolicy",),
     "orchestration.pipeline": ("Pipeline",),
     "orchestration.shortcut_store": ("ShortcutStore",),
     "orchestration.shortcuts": ("Shortcuts",),
@@ -114,6 +126,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "PRESETS",
+    "Abort",
     "Action",
     "AllowlistPolicy",
     "Annotations",
@@ -127,6 +140,8 @@ __all__ = [
     "Content",
     "Decision",
     "DeclarationChanges",
+    "Defer",
+    "Deny",
     "Digest",
     "EmbeddedResource",
     "Environment",
@@ -136,12 +151,18 @@ __all__ = [
     "Fault",
     "Gate",
     "Handler",
+    "Hook",
+    "HookContext",
     "ImageContent",
     "Invocation",
     "Issue",
     "Layer",
     "LayerContext",
     "LayerRecipe",
+    "LoopDetector",
+    "LoopPolicy",
+    "LoopQuestion",
+    "LoopVerdict",
     "Metrics",
     "Names",
     "Outcome",
@@ -152,7 +173,9 @@ __all__ = [
     "Policies",
     "Prepared",
     "Registry",
+    "Replace",
     "ResourceLink",
+    "Rewrite",
     "Risk",
     "RiskPolicy",
     "RunPolicy",
@@ -163,6 +186,7 @@ __all__ = [
     "ShortcutStore",
     "Shortcuts",
     "Span",
+    "Stop",
     "TextContent",
     "Tool",
     "ToolCall",
@@ -170,6 +194,9 @@ __all__ = [
     "ToolFailed",
     "ToolResult",
     "TraceRecorder",
+    "TurnEvent",
+    "TurnOutcome",
+    "TurnStatus",
     "UsageTracker",
     "__version__",
     "announce_declarations",

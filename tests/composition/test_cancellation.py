@@ -333,7 +333,28 @@ def with_tasks_of_its_own() -> Stage:
     return stage
 
 
+def with_scopes_of_its_own() -> Stage:
+    stage = Stage()
+
+    async def fails() -> None:
+        await stage.clock.sleep(0.5)
+        raise OSError("child")
+
+    async def body(attempt: int) -> str:
+        with stage.clock.limit(1):
+            await stage.clock.sleep(10)
+        with pytest.raises(ExceptionGroup):
+            async with asyncio.TaskGroup() as group:
+                group.create_task(fails())
+                await stage.clock.sleep(10)
+        return "well"
+
+    stage.body = body
+    return stage
+
+
 SCENES = [
+    with_scopes_of_its_own,
     running,
     bare,
     retrying,

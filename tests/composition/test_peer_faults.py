@@ -403,6 +403,34 @@ async def test_a_tools_own_timeout_error_is_not_reported_as_ours() -> None:
     assert "30" not in result.text
 
 
+@pytest.mark.parametrize("policy", [{}, {"timeout_s": 30}])
+async def test_a_timeout_inside_a_tool_is_not_taken_for_a_cancel_of_the_call(policy: Any) -> None:
+    async def gives_up(arguments: dict[str, Any], context: Any) -> str:
+        try:
+            async with asyncio.timeout(0.01):
+                await asyncio.sleep(30)
+        except TimeoutError:
+            return "gave up by itself"
+        return "never"
+
+    async def fails(arguments: dict[str, Any], context: Any) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(asyncio.to_thread(int, "no number"))
+            await asyncio.sleep(30)
+
+    tools = [
+        Tool(name=executor.__name__, description="", input_schema={}, executor=executor)
+        for executor in (gives_up, fails)
+    ]
+    pipeline = Pipeline(tools, policies=Policies(default=RunPolicy(**policy)))
+
+    first, second = await pipeline.call("gives_up"), await pipeline.call("fails")
+
+    assert first.text == "gave up by itself"
+    assert reason(second) == "tool_failed"
+    assert "ValueError" in second.text
+
+
 async def test_a_tool_that_swallows_its_cancellation_is_let_go() -> None:
     place = Place()
     finished: list[float] = []

@@ -167,6 +167,25 @@ async def test_a_chain_for_bounded_calls_runs_others_without_a_limit() -> None:
     assert reason(await trial.call(timeout_s=1)) == "attempt_timeout"
 
 
+async def test_silence_ends_an_attempt_and_each_report_renews_its_time() -> None:
+    async def reports(arguments: Any, context: Any) -> str:
+        for _ in range(arguments["reports"]):
+            await clock.sleep(2)
+            context.progress("still here")
+        await clock.sleep(4)
+        return "done"
+
+    clock = FakeClock()
+    patient = Trial(reports, clock=clock, timeout_s=60, idle_timeout_s=5)
+    hasty = Trial(reports, clock=clock, timeout_s=60, idle_timeout_s=3)
+
+    assert (await patient.call({"reports": 5})).text == "done"
+    silent = await hasty.call({"reports": 2})
+
+    assert reason(silent) == "attempt_timeout"
+    assert "no progress for 3 s" in silent.text
+
+
 # --- durations
 
 

@@ -224,7 +224,8 @@ async def test_steps_that_are_left_out_are_no_calls() -> None:
 
     await bench.run([{"tool": "f"}, {"tool": "c"}])
 
-    assert [used.tool for used in bench.pipeline.usage.snapshot()] == ["f"]
+    used = bench.pipeline.usage.snapshot()
+    assert (used["f"].invocations, used["c"].invocations) == (1, 0)
     assert bench.pipeline.trace.histogram()["skipped"] == 1
 
 
@@ -445,7 +446,6 @@ def danger(name: str = "danger", **fields: Any) -> Tool:
 
 async def test_all_steps_are_asked_about_before_the_first_runs() -> None:
     person = Person(True)
-    bench = Bench(tool_of("a"), danger(), confirm=person)
 
     def confirm(prepared: Prepared, decision: Decision) -> Any:
         assert bench.spans() == []
@@ -592,6 +592,18 @@ async def test_what_is_no_text_is_handed_on_below_the_report() -> None:
 
     assert "[0] a: done\n(image, below)" in result.text
     assert result.content[1:] == (picture,)
+
+
+async def test_a_step_that_times_out_fails_the_step_and_not_the_batch_around_it() -> None:
+    policies = Policies(default=RunPolicy(timeout_s=30))
+    bench = Bench(tool_of("slow", ("sleep", 50, "late")), policies=policies)
+
+    result = await bench.call(steps=[{"tool": "slow"}])
+    out_of_time = await bench.call(steps=[{"tool": "slow"}], budget_s=20)
+
+    assert result.is_error
+    assert "[0] slow: failed\nError: attempt timeout" in result.text
+    assert "[0] slow: out of time\nError: deadline exceeded" in out_of_time.text
 
 
 async def test_failing_steps_do_not_open_the_circuit_of_the_batch() -> None:

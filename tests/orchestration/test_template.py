@@ -205,6 +205,10 @@ def test_all_faults_are_told_together_with_their_places() -> None:
     assert [issue.path for issue in fault.issues] == ["/a", "/b/1/c~1d"]
 
 
+def test_only_the_first_faults_are_told() -> None:
+    assert len(fault_of({f"a{number}": "{9}" for number in range(50)}).issues) == 16
+
+
 def test_a_placeholder_cannot_be_all_the_arguments() -> None:
     assert "would choose them" in str(fault_of("{0}"))
     assert "would choose them" in str(fault_of("{p}", names=["p"]))

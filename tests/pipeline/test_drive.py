@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -90,6 +91,11 @@ async def _busy_deaf(clock: FakeClock, log: list[str]) -> str:
     return "late"
 
 
+async def _fails_after(clock: FakeClock, seconds: float) -> None:
+    await clock.sleep(seconds)
+    raise OSError("child")
+
+
 async def _fails_in_cleanup(clock: FakeClock, log: list[str]) -> str:
     try:
         await clock.sleep(10)
@@ -145,18 +151,53 @@ async def test_a_deaf_coroutine_that_never_waits_for_long_is_let_go_too() -> Non
     assert not stage.orphans
 
 
-async def test_the_callers_cancel_of_a_deaf_coroutine_is_not_held_up() -> None:
+async def test_the_callers_cancel_of_a_deaf_coroutine_ends_with_its_limit_at_the_latest() -> None:
     stage = Stage()
-    running = asyncio.ensure_future(stage.under(None, _deaf))
+    running = asyncio.ensure_future(stage.under(5, _deaf))
     await stage.clock.advance(1)
 
     running.cancel()
+    await stage.clock.advance(4)
+    assert not running.done()
     await stage.clock.advance(1)
 
     assert running.cancelled()
     assert len(stage.orphans) == 1
     await stage.clock.advance(20)
     assert not stage.orphans
+
+
+async def test_a_scope_of_the_tool_may_take_longer_than_the_grace_to_clean_up() -> None:
+    stage = Stage(grace_s=0.5)
+
+    async def scoped(clock: FakeClock, log: list[str]) -> str:
+        with clock.limit(1):
+            try:
+                await clock.sleep(10)
+            finally:
+                await clock.sleep(3)
+                log.append("cleaned")
+        return "went on"
+
+    assert await stage.clock.run(stage.under(60, scoped)) == "went on"
+    assert stage.log == ["cleaned"]
+
+
+async def test_a_timeout_inside_the_tool_is_the_tools_own() -> None:
+    stage = Stage()
+    stage.clock = SystemClock()  # asyncio.timeout knows no other
+
+    async def scoped(clock: FakeClock, log: list[str]) -> str:
+        try:
+            async with asyncio.timeout(0.01):
+                await asyncio.sleep(10)
+        except TimeoutError:
+            log.append("its own")
+        await clock.sleep(0)
+        return "went on"
+
+    assert await stage.under(60, scoped) == "went on"
+    assert stage.log == ["its own"]
 
 
 async def test_the_callers_cancel_wins_over_a_value_given_in_spite_of_it() -> None:
@@ -305,9 +346,138 @@ async def test_after_our_timeout_the_task_is_not_left_cancelling() -> None:
     assert await stage.clock.run(twice()) == ["timeout", "value", 0]
 
 
+@pytest.mark.parametrize("limit", [None, 50])
+async def test_a_scope_of_the_coroutines_own_is_no_cancel_of_the_call(limit: float | None) -> None:
+    stage = Stage()
+
+    async def own(clock: FakeClock, log: list[str]) -> str:
+        with clock.limit(1):
+            try:
+                await clock.sleep(10)
+            finally:
+                await clock.sleep(0.5)
+                log.append("cleaned")
+        await clock.sleep(2)
+        return "value"
+
+    assert await stage.clock.run(stage.under(limit, own)) == "value"
+    assert stage.log == ["cleaned"]
+    assert stage.clock.now() == 3.5
+    assert stage.call.cancel_reason is None
+
+
+async def test_an_own_scope_around_a_task_waits_for_the_task_to_end() -> None:
+    stage = Stage()
+
+    async def own(clock: FakeClock, log: list[str]) -> str:
+        with clock.limit(1):
+            await asyncio.ensure_future(_cleans_up_slowly(clock, log))
+        return "value"
+
+    assert await stage.clock.run(stage.under(None, own)) == "value"
+    assert (stage.log, stage.clock.now()) == (["cleaned"], 1.5)
+
+
+async def test_an_error_that_an_own_scope_raises_comes_out() -> None:
+    stage = Stage()
+
+    async def own(clock: FakeClock, log: list[str]) -> None:
+        async with asyncio.timeout(0):
+            await clock.sleep(10)
+
+    with pytest.raises(TimeoutError):
+        await stage.clock.run(stage.under(50, own))
+
+
+async def test_a_group_of_which_one_fails_raises_what_it_raised() -> None:
+    stage = Stage()
+
+    async def own(clock: FakeClock, log: list[str]) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(_fails_after(clock, 1))
+            await clock.sleep(10)
+
+    with pytest.raises(ExceptionGroup) as raised:
+        await stage.clock.run(stage.under(50, own))
+    assert isinstance(raised.value.exceptions[0], OSError)
+
+
+async def test_a_limit_that_is_over_while_an_own_scope_cleans_up_counts() -> None:
+    stage = Stage(grace_s=5)
+
+    async def own(clock: FakeClock, log: list[str]) -> str:
+        with clock.limit(1):
+            try:
+                await clock.sleep(10)
+            finally:
+                await clock.sleep(3)
+        return "value"
+
+    assert await stage.clock.run(stage.under(2, own)) == "timeout"
+    assert stage.clock.now() == 2
+
+
+async def test_the_callers_cancel_while_an_own_scope_cleans_up_wins() -> None:
+    stage = Stage(grace_s=5)
+
+    async def own(clock: FakeClock, log: list[str]) -> str:
+        with clock.limit(1):
+            try:
+                await clock.sleep(10)
+            finally:
+                await clock.sleep(3)
+        return "value"
+
+    running = asyncio.ensure_future(stage.under(None, own))
+    await stage.clock.advance(2)
+    running.cancel()
+    await stage.clock.settle()
+
+    assert running.cancelled()
+
+
+async def test_scopes_of_other_libraries_know_their_own_cancel() -> None:
+    anyio = pytest.importorskip("anyio")
+    stage = Stage()
+
+    async def own(clock: FakeClock, log: list[str]) -> str:
+        with anyio.move_on_after(0.01) as scope:
+            await anyio.sleep(10)
+        async with anyio.create_task_group() as group:
+            group.start_soon(anyio.sleep, 10)
+            group.cancel_scope.cancel()
+        return f"moved on: {scope.cancelled_caught}"
+
+    assert await stage.clock.run(stage.under(50, own)) == "moved on: True"
+
+
+async def test_a_drive_that_is_dropped_closes_its_coroutine() -> None:
+    stage = Stage()
+    running: Any = stage.under(None, _sleeps)
+    running.send(None)
+
+    running.close()
+
+    assert stage.log == ["ended"]
+
+
+async def test_a_drive_needs_a_task() -> None:
+    stage, failed = Stage(), asyncio.get_running_loop().create_future()
+
+    def outside() -> None:
+        try:
+            Drive(cast("Any", _sleeps(stage.clock, stage.log)), stage.call, stage.clock, 1, set())
+        except RuntimeError as error:
+            failed.set_result(str(error))
+
+    asyncio.get_running_loop().call_soon(outside)
+
+    assert "needs a running asyncio task" in await failed
+
+
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["sleep", "swallow", "shield", "task", "spin"]),
+        st.sampled_from(["sleep", "swallow", "shield", "task", "spin", "own limit", "own group"]),
         st.sampled_from([0.0, 0.5, 1.0, 1.5]),
     ),
     min_size=1,
@@ -339,6 +509,17 @@ def test_however_it_is_timed_a_cancel_from_outside_wins_and_nothing_hangs(
                     await asyncio.shield(asyncio.ensure_future(clock.sleep(seconds)))
                 elif kind == "task":
                     await asyncio.ensure_future(clock.sleep(seconds))
+                elif kind == "own limit":
+                    with clock.limit(seconds):
+                        try:
+                            await clock.sleep(0.75)
+                        finally:
+                            await asyncio.sleep(0)
+                elif kind == "own group":
+                    with suppress(ExceptionGroup):
+                        async with asyncio.TaskGroup() as group:
+                            group.create_task(_fails_after(clock, seconds))
+                            await clock.sleep(0.75)
                 elif kind == "spin":
                     await asyncio.sleep(0)
                 else:

@@ -158,6 +158,23 @@ async def test_a_defect_that_is_let_through_is_not_told_as_a_cancel() -> None:
     ]
 
 
+async def test_an_attempt_is_closed_once_by_a_layer_that_begins_another() -> None:
+    async def twice(call: Invocation, proceed: Any) -> ToolResult:
+        first: ToolResult = await proceed(call)
+        for _ in range(2):
+            call.close_attempt(call, first)
+        second: ToolResult = await proceed(call)
+        return second
+
+    desk = Desk("one", "two", layers=[twice])
+
+    assert (await desk.call()).text == "two"
+    assert [(span.attempt, span.outcome) for span in desk.books.spans] == [
+        (1, Outcome.SUCCESS),
+        (2, Outcome.SUCCESS),
+    ]
+
+
 async def test_a_layers_own_result_is_completed() -> None:
     async def answers_itself(call: Invocation, proceed: Any) -> ToolResult:
         return ToolResult.of_text("from a layer")

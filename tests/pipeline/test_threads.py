@@ -117,17 +117,26 @@ async def test_a_cancel_while_waiting_for_a_thread_begins_nothing() -> None:
     assert (gate.most, workers.busy, len(workers._places)) == (1, 0, 0)
 
 
-async def test_a_place_that_is_handed_to_one_who_is_cancelled_is_handed_on() -> None:
-    workers, gate = Workers(Threads(), 1), Gate()
-    first, second, third = (started(workers, gate.work) for _ in range(3))
+@pytest.mark.parametrize("cancel_first", [True, False])
+async def test_a_cancel_as_a_place_is_handed_over_loses_no_place(cancel_first: bool) -> None:
+    gate, tasks = Gate(), list[asyncio.Task[Any]]()
+
+    class Busy(Workers):
+        def _next(self) -> None:
+            if cancel_first:
+                tasks[1].cancel()
+            super()._next()
+            tasks[1].cancel()
+
+    workers = Busy(Threads(), 1)
+    tasks.extend(started(workers, gate.work) for _ in range(4))
     await until(lambda: gate.running == 1)
 
-    first.add_done_callback(lambda _: second.cancel())
     gate.open.set()
+    await asyncio.wait(tasks)
 
-    assert await third == "done"
-    assert second.cancelled()
-    assert workers.busy == 0
+    assert [task.cancelled() for task in tasks] == [False, True, False, False]
+    assert (workers.busy, gate.most, len(workers._places)) == (0, 1, 0)
 
 
 async def test_a_raised_limit_lets_more_in_as_threads_end() -> None:

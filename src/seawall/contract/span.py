@@ -18,7 +18,7 @@ class Outcome(StrEnum):
     """Not tried, because an earlier step of the same batch failed."""
 
 
-class Digest(msgspec.Struct, frozen=True):
+class Digest(msgspec.Struct, frozen=True, gc=False):
     """Sizes of the canonical argument text, and a keyed fingerprint of it."""
 
     length: int
@@ -30,7 +30,7 @@ class Digest(msgspec.Struct, frozen=True):
         return f"{self.length}/{self.non_blank}:{self.mac}" if self.length else "empty"
 
 
-class Span(msgspec.Struct, frozen=True):
+class Span(msgspec.Struct, frozen=True, gc=False):
     """One attempt; or, with attempt 0, a call that was refused before its first."""
 
     call_id: str

@@ -23,7 +23,7 @@ class Admission:
         turnstile = None if call.aside is None else call.aside.turnstile
         if turnstile is None:
             return await proceed(call)
-        refusal = await turnstile.enter(call)
+        refusal = await turnstile.enter()
         if refusal is not None:
             return refusal
         try:

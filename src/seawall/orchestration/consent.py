@@ -55,9 +55,8 @@ class Asked(msgspec.Struct, frozen=True, eq=False):
 
 
 class Consent(msgspec.Struct, frozen=True, eq=False):
-    """What was found out about all steps; `about` is whose they are."""
+    """What was found out about all steps."""
 
-    about: Composite | None
     steps: tuple[Asked, ...]
 
 
@@ -90,7 +89,7 @@ class Asking:
             if isinstance(asked, ToolResult):
                 return Refused(index, asked)
             found.append(asked)
-        return Consent(whose, tuple(found))
+        return Consent(tuple(found))
 
     async def _one(
         self, step: Step, route: Route, frame: Frame, values: Values, where: str

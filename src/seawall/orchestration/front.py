@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -10,7 +11,7 @@ import msgspec
 from seawall.contract.span import Outcome
 from seawall.layers.risk_gate import Gate, RiskGate
 from seawall.pipeline.context import MAX_DEPTH
-from seawall.pipeline.invocation import Invocation  # noqa: TC001  # msgspec reads it at run time
+from seawall.pipeline.invocation import Invocation
 from seawall.pipeline.layer import LayerContext
 from seawall.pipeline.session import Session
 
@@ -102,7 +103,12 @@ class Front:
         if frame.deadline is not None:
             own_s = frame.deadline - self.clock.now()
             left_s = own_s if left_s is None else min(left_s, own_s)
-        return await self.pipeline._run(route, call, None, left_s)
+        running = self.pipeline._run(route, call, None, left_s)
+        if frame.outer is None:
+            return await running
+        # A limit cancels the task that its call runs in. In a task of its own, that of a step
+        # cannot be taken for one of the tool around it.
+        return await asyncio.ensure_future(running)
 
     def left_out(self, route: Route, call: Invocation) -> None:
         """Record the span of a step that was not executed because an earlier one failed."""

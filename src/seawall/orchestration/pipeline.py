@@ -14,8 +14,9 @@ from seawall.layers.risk_gate import Gate
 from seawall.layers.risk_policies import AllowlistPolicy, CallPolicy, RiskPolicy
 from seawall.orchestration.calls import members_of
 from seawall.orchestration.home import Home
-from seawall.orchestration.hooks import Hook, Hooks
-from seawall.orchestration.loop import BY_SESSION, LoopDetector, LoopPolicy
+from seawall.orchestration.hooked import Hooks
+from seawall.orchestration.loop import LoopDetector
+from seawall.orchestration.loop_policy import BY_SESSION, LoopPolicy
 from seawall.orchestration.status import Breakers, gauges
 from seawall.orchestration.turn import Doors, Turn
 from seawall.orchestration.unknown import no_such_tool, quarantined
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from seawall.contract.decision import Prepared
     from seawall.contract.tool import Tool, ToolCall
     from seawall.contract.turn import TurnEvent, TurnOutcome
+    from seawall.orchestration.hooks import Hook
     from seawall.pipeline.recorder import Recorder
     from seawall.pipeline.route import Route
 
@@ -124,6 +126,7 @@ class Pipeline:
             threads=self._threads,
             parts={Environment: self.environment, Gate: self._gate},
             on_defect=on_defect,
+            schemas=self.registry.schemas,
             around=around.around if around else None,
         )
         self._hooked = bool(around)

@@ -119,7 +119,7 @@ class _Reading:
         self._known(self._tree, _KEYS, "", "a definition")
         wanted = self._id()
         name = self._words("name", MAX_NAME)
-        if not name.strip():
+        if name is not None and not name.strip():
             self._fault("/name", "name must be a text that is not blank")
         params = self._params()
         plan = self._plan([param.name for param in params if param.name], wanted)
@@ -127,9 +127,9 @@ class _Reading:
         steps = tuple(ShortcutStep(tool=one.tool, arguments=_text(one)) for one in plan)
         shortcut = Shortcut(
             id=wanted,
-            name=name,
-            description=self._words("description", MAX_WORDS),
-            precondition=self._words("precondition", MAX_WORDS),
+            name=name or "",
+            description=self._words("description", MAX_WORDS) or "",
+            precondition=self._words("precondition", MAX_WORDS) or "",
             params=tuple(params),
             steps=steps,
         )
@@ -143,12 +143,12 @@ class _Reading:
         self._fault("/id", said)
         return ""
 
-    def _words(self, key: str, most: int) -> str:
+    def _words(self, key: str, most: int) -> str | None:
         found = self._tree.get(key, "")
         if isinstance(found, str) and len(found) <= most:
             return found
         self._fault(f"/{key}", f"{key} must be a text of {most:,} characters at most")
-        return " "
+        return None
 
     def _params(self) -> list[Param]:
         given = self._tree.get("params", [])

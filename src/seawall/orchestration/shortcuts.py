@@ -305,7 +305,9 @@ class Shortcuts:
         wanted = arguments.get("id", "")
         if wanted not in self._compiled:
             return self._not_found(wanted)
-        result = await context.call_tool(wanted, arguments.get("arguments"))
+        result = await self._runner.one(
+            wanted, arguments.get("arguments"), self._runner.front.frame_of(context)
+        )
         failure = result.failure
         if failure is None or failure.code is not FailureCode.TIMEOUT:
             return result

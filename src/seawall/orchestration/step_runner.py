@@ -88,12 +88,23 @@ class StepRunner:
     ) -> BatchOutcome:
         """Run the steps of a tool that consists of them, in the frame of that tool's call."""
         call_id = "" if frame.outer is None else frame.outer.call_id
-        consent = self._consents.pop(call_id, None)
-        if consent is not None and consent.about is not composite:
-            consent = None
         return await self._run(
-            composite.plan, frame, budget_s, values=values, whose=composite, consent=consent
+            composite.plan,
+            frame,
+            budget_s,
+            values=values,
+            whose=composite,
+            consent=self._consents.pop(call_id, None),
         )
+
+    async def one(self, tool: str, arguments: Any, frame: Frame) -> ToolResult:
+        """Make a single call for a running tool."""
+        route = self.front.route(tool)
+        if route is None:
+            return self.front.unknown(tool, frame.session)
+        if self.front.is_too_deep(frame):
+            return ToolResult.of_failure(_TOO_DEEP, tool=tool)
+        return await self.front.run(route, self.front.call(route, arguments, frame), frame)
 
     async def _run(
         self,
@@ -128,18 +139,12 @@ class StepRunner:
             said = "a batch cannot be a step; give its steps instead"
             return Failure(code=FailureCode.INVALID_ARGUMENT, message=said)
         if self.front.is_too_deep(frame):
-            said = "tools call each other too deep here; call this one by itself"
-            return Failure(
-                code=FailureCode.PERMISSION_DENIED, message=said, reason="denied_by_policy"
-            )
+            return _TOO_DEEP
         if self.front.route(step.tool) is None:
             return self.front.unknown(step.tool, frame.session).failure
         if step.template.steps:
             return None
-        try:
-            arguments = step.template.fill((), values)
-        except TemplateFault as fault:
-            return _unfit(fault)
+        arguments = step.template.fill((), values)
         found = self.front.pipeline.prepare(step.tool, arguments, session=frame.session)
         return found.failure if isinstance(found, ToolResult) else None
 
@@ -235,6 +240,14 @@ def _approve(call: Invocation) -> None:
 
     call.prepare = prepare_once
 
+
+_TOO_DEEP = Failure(
+    code=FailureCode.PERMISSION_DENIED,
+    message="tools call each other too deep here; call this one by itself",
+    reason="denied_by_policy",
+    layer="pipeline",
+    may_have_run=False,
+)
 
 _TOO_LATE = Failure(
     code=FailureCode.TIMEOUT,

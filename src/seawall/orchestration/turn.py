@@ -10,21 +10,24 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from seawall.contract.failure import FailureCode, Issue
 from seawall.contract.result import ToolResult
 from seawall.contract.turn import TurnEvent, TurnOutcome, TurnStatus
-from seawall.layers.room import Room
-from seawall.orchestration.hooks import not_begun
+from seawall.orchestration.barrier import Barrier
+from seawall.orchestration.hook_results import not_begun
 from seawall.pipeline.foreign import told
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from seawall.contract.tool import ToolCall
+    from seawall.orchestration.barrier import Ticket
     from seawall.orchestration.calls import Member
-    from seawall.orchestration.loop import LoopDetector, LoopFinding
+    from seawall.orchestration.loop import LoopDetector
+    from seawall.orchestration.loop_policy import LoopFinding
     from seawall.pipeline.aside import Aside
     from seawall.pipeline.clock import Clock
     from seawall.pipeline.invocation import Invocation
@@ -80,21 +83,19 @@ class Turn:
         self._calls: dict[Member, Invocation] = {}
         self._ended: tuple[TurnStatus, str] | None = None
         self._judged: LoopFinding | None = None
-        self._stopping = False
-        self._room = Room(0)
-        """Closed until all gates are passed."""
+        self._barrier = Barrier(doors.clock, doors.width)
 
     async def run(self, execution: str | None) -> TurnOutcome:
         """Run all calls, and say what came of them."""
         if self._doors.loop is not None and self._members:
             calls = tuple(member.call for member in self._members)
             self._judged = await self._doors.loop.judged(self._session, calls)
+        singles = (m for m in self._members if not self._started_as_twin(m))
         if self._is_sequential(execution):
-            for member in self._members:
-                if not self._started_as_twin(member):
-                    await self._one(member)
+            for member in singles:
+                await self._one(member)
         else:
-            await self._together()
+            await self._barrier.run(partial(self._one, member) for member in singles)
             self._put_in_order()
         return self._outcome()
 
@@ -102,7 +103,7 @@ class Turn:
         """Begin nothing more; the first who says so gives the reason."""
         if self._ended is None:
             self._ended = status, reason
-            self._open(len(self._members))
+            self._barrier.bring_down()
 
     def _is_sequential(self, execution: str | None) -> bool:
         if execution == "sequential" or len(self._singles) < 2:
@@ -110,59 +111,13 @@ class Turn:
         routes = (self._doors.route_of(member.call.name) for member in self._singles)
         return any(route is not None and route.tool.execution == "sequential" for route in routes)
 
-    async def _together(self) -> None:
-        tasks: list[asyncio.Task[None]] = []
-        try:
-            for member in self._members:
-                if self._started_as_twin(member):
-                    continue
-                passed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-                task = asyncio.create_task(self._one(member, _Ticket(self, passed)))
-                task.add_done_callback(lambda _, passed=passed: _set(passed))  # type: ignore[misc]  # binds now
-                tasks.append(task)
-                await passed
-                _raise_first([task])
-            self._open(self._doors.width)
-            while pending := [task for task in tasks if not task.done()]:
-                await asyncio.wait(pending, return_when=asyncio.FIRST_EXCEPTION)
-                _raise_first(tasks)
-            _raise_first(tasks)
-        except BaseException:
-            self._stopping = True
-            await _stop(tasks)
-            raise
-
-    def _open(self, width: int) -> None:
-        self._room.limit = width
-        self._room.admit()
-
-    async def enter(self) -> bool:
-        """Wait for a place, once all gates are passed; False if the turn was ended meanwhile."""
-        room = self._room
-        if room.in_flight < room.limit and not room.line:
-            room.in_flight += 1
-        else:
-            await room.wait(self._doors.clock, None)
-        if self._ended is None:
-            return True
-        room.leave()
-        return False
-
-    def leave(self) -> None:
-        """Give the place to the next."""
-        self._room.leave()
-
-    def refusal(self, call: Invocation) -> ToolResult | None:
-        """Refuse a call that can begin no more."""
-        return None if self._ended is None else not_begun(call, *self._ended)
-
-    async def _one(self, member: Member, ticket: _Ticket | None = None) -> None:
+    async def _one(self, member: Member, ticket: Ticket | None = None) -> None:
         """Run one call from its start to its end, and answer its twins."""
         self._tell(member, "start", arguments=member.call.arguments)
         try:
             result = await self._result(member, ticket)
         except asyncio.CancelledError:
-            if ticket is None or self._stopping:
+            if ticket is None or self._barrier.stopping:
                 raise
             # The tool cancelled its own task; the others are none of its business.
             result = self._cancelled_itself(member)
@@ -185,7 +140,7 @@ class Turn:
         member.result = result
         self._tell(member, "end", result=result)
 
-    async def _result(self, member: Member, ticket: _Ticket | None) -> ToolResult:
+    async def _result(self, member: Member, ticket: Ticket | None) -> ToolResult:
         route = self._doors.route_of(member.call.name)
         if member.position >= MAX_CALLS:
             return self._failed(member, FailureCode.RATE_LIMITED, _TOO_MANY, "overloaded")
@@ -195,16 +150,16 @@ class Turn:
         refusal = self._refused(call)
         return route.finish(call, refusal) if refusal else await self._doors.run(route, call)
 
-    def _call(self, route: Route, member: Member, ticket: _Ticket | None) -> Invocation:
+    def _call(self, route: Route, member: Member, ticket: Ticket | None) -> Invocation:
         call = self._calls[member] = self._doors.invocation(
             route, member.call.arguments, member.call_id, self._session
         )
         call.batch_id = self._turn_id
         call.given_truncated = self._truncated or member.call.truncated
         call.on_progress = lambda *news: self._progressed(member, *news)
-        aside = call.beside()
-        aside.turn = self
-        aside.turnstile = ticket
+        call.beside().turn = self
+        if ticket is not None:
+            ticket.given_to(call, partial(self._refused, call))
         error = member.call.arguments_error
         if error is not None:
             call.unprepared = False
@@ -214,7 +169,7 @@ class Turn:
     def _refused(self, call: Invocation) -> ToolResult | None:
         if self._judged is not None and self._doors.loop is not None:
             return self._doors.loop.refused(call, self._judged)
-        return self.refusal(call)
+        return None if self._ended is None else not_begun(call, *self._ended)
 
     def _of_unknown(self, member: Member) -> ToolResult:
         if self._truncated or member.call.truncated:
@@ -290,31 +245,6 @@ class Turn:
         return TurnStatus.DONE, ""
 
 
-class _Ticket:
-    """The way of one call through its turn's gates."""
-
-    __slots__ = ("_passed", "_turn")
-
-    def __init__(self, turn: Turn, passed: asyncio.Future[None]) -> None:
-        self._turn = turn
-        self._passed = passed
-
-    async def enter(self, call: Invocation) -> ToolResult | None:
-        """Say that the gates are passed, and wait for a place; the call's time stands still."""
-        limit = None if call.aside is None else call.aside.limit
-        if limit is not None:
-            limit.pause()
-        _set(self._passed)
-        entered = await self._turn.enter()
-        if limit is not None:
-            limit.resume()
-        return None if entered else self._turn.refusal(call)
-
-    def leave(self) -> None:
-        """Give the place to the next."""
-        self._turn.leave()
-
-
 _CUT_OFF = (
     "the provider cut this call off before it was complete; send it again with complete, shorter"
     " arguments"
@@ -331,30 +261,3 @@ def _unreadable(call: Invocation, error: str) -> ToolResult:
         layer="argument_check",
         issues=(Issue("", error, "parse"),),
     )
-
-
-def _set(future: asyncio.Future[None]) -> None:
-    if not future.done():
-        future.set_result(None)
-
-
-def _raise_first(tasks: Sequence[asyncio.Task[None]]) -> None:
-    """Let through what is no result: a defect, or what `on_defect="raise"` lets through."""
-    for task in tasks:
-        if task.done() and not task.cancelled() and (error := task.exception()) is not None:
-            raise error
-
-
-async def _stop(tasks: Sequence[asyncio.Task[None]]) -> None:
-    """Cancel all and see them end, however often this is cancelled meanwhile."""
-    for task in tasks:
-        task.cancel()
-    while pending := [task for task in tasks if not task.done()]:
-        try:
-            await asyncio.wait(pending)
-        except asyncio.CancelledError:
-            for task in pending:
-                task.cancel()
-    for task in tasks:
-        if not task.cancelled():
-            task.exception()  # seen, or asyncio would log it

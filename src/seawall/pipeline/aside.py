@@ -8,13 +8,12 @@ if TYPE_CHECKING:
     from seawall.contract.result import ToolResult
     from seawall.contract.span import Digest
     from seawall.contract.turn import TurnStatus
-    from seawall.pipeline.invocation import Invocation
 
 
 class Turnstile(Protocol):
-    """Lets calls of one turn through, when it is time."""
+    """Lets one call of a turn through, when it is time."""
 
-    async def enter(self, call: Invocation) -> ToolResult | None:
+    async def enter(self) -> ToolResult | None:
         """Wait to be let through; a refusal if the turn has ended."""
         ...
 
@@ -59,8 +58,8 @@ class Aside:
         """Injected by hooks; nested calls share the list of the outermost."""
         self.signature: Digest | None = None
         """Digest of what the model asked for, where a hook changed it."""
-        self.seen: tuple[int, str] | None = None
-        """What the loop detector keeps of it."""
+        self.seen: int | None = None
+        """What the loop detector keeps of it: a fingerprint of the call with its result."""
 
     def shared(self) -> Aside:
         """What a call that this call's tool makes shares with it."""

@@ -28,12 +28,18 @@ class LetGo(Exception):  # noqa: N818  # not an error: the coroutine is still ru
     """The coroutine did not end within its grace and runs on alone."""
 
 
+class _Ended(Exception):  # noqa: N818  # how a generator hands on the value of a coroutine's end
+    def __init__(self, value: Any) -> None:
+        super().__init__()
+        self.value = value
+
+
 class Drive(Generic[T]):
     """Awaitable around one coroutine. `expire` cancels it; `expired` says that this happened.
 
     Awaiting it gives the coroutine's value or raises what it raised; `CancelledError` once it
     ended after `expire` or after a cancel from outside, whatever it made of that cancel; `LetGo`
-    if it did not end within `grace_s` of `expire`.
+    if it did not end within `grace_s` of `expire`. Scopes inside the coroutine work as ever.
     """
 
     __slots__ = (
@@ -43,6 +49,7 @@ class Drive(Generic[T]):
         "_coro",
         "_grace_s",
         "_orphans",
+        "_over",
         "_reason",
         "_task",
         "expired",
@@ -68,6 +75,7 @@ class Drive(Generic[T]):
         self._orphans = orphans
         self._reason = reason
         self._task = task
+        self._over: asyncio.Future[None] | None = None
         self._cancelling = task.cancelling()
         self.expired = False
 
@@ -75,6 +83,8 @@ class Drive(Generic[T]):
         """Cancel the coroutine, as its limit is over."""
         self.expired = True
         self._call.cancel_reason = self._reason
+        if self._over is not None:
+            self._arm(self._over)
         self._task.cancel()
 
     def settle(self) -> bool:
@@ -98,68 +108,94 @@ class Drive(Generic[T]):
                     coro.close()
                     raise
                 except BaseException as error:  # noqa: BLE001  # forwarded, never kept
-                    if self._is_cancel(error):
-                        break
-                    waiting = coro.throw(error)
+                    if isinstance(error, asyncio.CancelledError) and self._is_cancelled:
+                        waiting = yield from self._wind_down(waiting, error)
+                    else:
+                        waiting = coro.throw(error)
                 else:
                     waiting = send(None)
         except StopIteration as stop:
             value: T = stop.value
             return value
-        yield from self._wind_down(waiting)
-        # Whoever cancelled is obeyed, even if the coroutine swallowed it and gave a value.
-        raise asyncio.CancelledError
+        except _Ended as ended:
+            own: T = ended.value
+            return own
 
-    def _is_cancel(self, error: BaseException) -> bool:
+    @property
+    def _is_cancelled(self) -> bool:
         """Whether the task itself is being cancelled, not only a future it waited for."""
-        return isinstance(error, asyncio.CancelledError) and (
-            self.expired or self._task.cancelling() > self._cancelling
-        )
+        return self.expired or self._task.cancelling() > self._cancelling
 
-    def _wind_down(self, waiting: asyncio.Future[Any] | None) -> _Steps[None]:
-        """Cancel the coroutine and wait for its end, `grace_s` at most."""
-        if self._call.cancel_reason is None:
-            self._call.cancel_reason = "cancelled"
-        over, timer = self._clock.alarm(self._grace_s)
-        step: Callable[[], Any] = self._throw
+    def _wind_down(
+        self, waiting: asyncio.Future[Any] | None, cancel: asyncio.CancelledError
+    ) -> _Steps[asyncio.Future[Any] | None]:
+        """Cancel the coroutine and wait for its end, `grace_s` at most once its limit is over.
+
+        Before that it is waited for as any task is, however long its cleanup takes: it may have
+        been a scope of its own that cancelled, such as `asyncio.timeout`, which shows only when
+        the scope takes its cancel back. Then the coroutine goes on as before, and this gives what
+        it waits for next.
+        """
+        call = self._call
+        if call.cancel_reason is None:
+            call.cancel_reason = "cancelled"
+        over = self._over = asyncio.get_running_loop().create_future()
+        if self.expired:
+            self._arm(over)
+        step = self._throwing(cancel)
         try:
-            if waiting is not None and not waiting.done() and waiting.cancel():
+            if waiting is not None and not waiting.done() and waiting.cancel(*cancel.args[:1]):
                 step = yield from self._wait(waiting, over)
             while True:
                 try:
                     waiting = step()
-                except (StopIteration, asyncio.CancelledError):
-                    return
+                except StopIteration as stop:
+                    # Whoever cancelled is obeyed, even if the coroutine swallowed it.
+                    if self._is_cancelled:
+                        raise asyncio.CancelledError from None
+                    raise _Ended(stop.value) from None
+                if not self._is_cancelled:
+                    call.cancel_reason = None
+                    return waiting
                 step = yield from self._wait(waiting, over)
         finally:
-            timer.cancel()
             over.cancel()
+            self._over = None
+
+    def _arm(self, over: asyncio.Future[None]) -> None:
+        def end_grace() -> None:
+            if not over.done():
+                over.set_result(None)
+
+        timer = self._clock.call_later(self._grace_s, end_grace)
+        over.add_done_callback(lambda _: timer.cancel())
 
     def _wait(
         self, waiting: asyncio.Future[Any] | None, over: asyncio.Future[None]
     ) -> _Steps[Callable[[], Any]]:
         """Wait for what the coroutine waits for, or for the end of its grace."""
         while True:
-            cancelled = False
+            again: asyncio.CancelledError | None = None
             try:
                 if waiting is None:
                     yield None
                 else:
                     yield from _either(waiting, over).__await__()
-            except asyncio.CancelledError:
-                cancelled = True
+            except asyncio.CancelledError as cancel:
+                again = cancel
             if waiting is None or waiting.done():
                 if over.done():
                     self._let_go(waiting)
-                return self._throw if cancelled else self._send
+                return self._send if again is None else self._throwing(again)
             if over.done():
                 self._let_go(waiting)
-            if cancelled:
-                # A second cancel from outside goes on to what is being waited for.
-                waiting.cancel()
+            if again is not None:
+                # A second cancel goes on to what is being waited for.
+                waiting.cancel(*again.args[:1])
 
-    def _throw(self) -> Any:
-        return self._coro.throw(asyncio.CancelledError())
+    def _throwing(self, cancel: asyncio.CancelledError) -> Callable[[], Any]:
+        # The same object: scopes know their own cancel by what it says.
+        return lambda: self._coro.throw(cancel)
 
     def _send(self) -> Any:
         return self._coro.send(None)

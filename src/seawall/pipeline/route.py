@@ -100,19 +100,19 @@ class Route:
         """Close the books of a call that came to a result; gives the result in its final form."""
         now = self._now()
         failure = result.failure
+        if failure is None:
+            outcome, reason, layer = Outcome.SUCCESS, "", ""
+        else:
+            outcome = Outcome.FAILED if call.attempt else Outcome.DENIED
+            reason, layer = failure.reason, failure.layer
         if call.attempt_open:
-            self._attempt(call, failure, now)
+            self._close(call, outcome, reason, now)
         elif failure is not None and call.attempt == 0:
             self._denied(call, failure, now)
         if result.call_id is not call.call_id or result.attempts != call.attempt:
             result = completed(result, call)
         if self._limit is not None:
             result = self._limit(result)
-        if failure is None:
-            outcome, reason, layer = Outcome.SUCCESS, "", ""
-        else:
-            outcome = Outcome.FAILED if call.attempt else Outcome.DENIED
-            reason, layer = failure.reason, failure.layer
         self._finished(call, outcome, reason, layer, now, result)
         return result
 
@@ -131,14 +131,13 @@ class Route:
 
     def close_attempt(self, call: Invocation, result: ToolResult) -> None:
         """Record an attempt that another one follows."""
-        if call.attempt_open:
-            self._attempt(call, result.failure, self._now())
-
-    def _attempt(self, call: Invocation, failure: Failure | None, now: float) -> None:
+        if not call.attempt_open:
+            return
+        failure = result.failure
         if failure is None:
-            self._close(call, Outcome.SUCCESS, "", now)
+            self._close(call, Outcome.SUCCESS, "", self._now())
         else:
-            self._close(call, Outcome.FAILED, failure.reason, now)
+            self._close(call, Outcome.FAILED, failure.reason, self._now())
 
     def _close(self, call: Invocation, outcome: Outcome, reason: str, now: float) -> None:
         call.attempt_open = False

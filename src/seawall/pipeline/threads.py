@@ -155,11 +155,15 @@ class Workers:
             await place
             entered = True
         finally:
-            if not entered and place in self._places:
-                self._places.remove(place)
-            elif not entered:  # it was handed to us as we were cancelled: hand it on
-                self.busy -= 1
-                self._next()
+            if not entered:
+                self._give_up(place)
+
+    def _give_up(self, place: asyncio.Future[None]) -> None:
+        if place in self._places:
+            self._places.remove(place)
+        elif not place.cancelled():  # it was handed over just now: hand it on
+            self.busy -= 1
+            self._next()
 
     def _ended(self, job: _Job) -> None:
         self._lost(job)

@@ -30,7 +30,9 @@ from seawall.pipeline.arguments.prepare import Preparing
 from seawall.pipeline.execute import executing
 from seawall.pipeline.foreign import described, guarded_async
 from seawall.pipeline.layer import Layer, LayerContext, LayerRecipe, compose
+from seawall.pipeline.output import checking_output
 from seawall.pipeline.route import Counting, Route
+from seawall.pipeline.schemas import schemas_of
 from seawall.pipeline.state import StateTable
 from seawall.pipeline.threads import Threads, Workers
 
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from seawall.pipeline.digest import Digester
     from seawall.pipeline.invocation import Handler, Invocation
     from seawall.pipeline.recorder import Recorder
+    from seawall.pipeline.schemas import Schemas
     from seawall.policy.model import Policies
 
 LAYERS: tuple[LayerRecipe, ...] = (
@@ -111,6 +114,7 @@ class Builder:
         threads: Threads,
         parts: Mapping[type, Any],
         on_defect: str,
+        schemas: Callable[[Tool], Schemas | None] = lambda _: None,
         around: Callable[[LayerContext, Handler], Handler] | None = None,
     ) -> None:
         self.policies = policies
@@ -123,6 +127,7 @@ class Builder:
         self._threads = threads
         self._parts = {**parts, type(digester): digester}
         self._on_defect = on_defect
+        self._schemas = schemas
         self._around = around
         self._origin = clock.now()
         self._limits_results = ResultLimit in layers
@@ -145,10 +150,19 @@ class Builder:
         """Compose one tool's chain; raises `ConfigurationError` if its policy cannot work."""
         policy = self.policies.for_tool(tool)
         counting = Counting(self._recorders, tool.name)
-        prepare = Preparing(tool, policy, checked=self._checks(policy), count=counting.event)
+        schemas = self._compiled(tool, policy)
+        prepare = Preparing(
+            tool,
+            policy,
+            checked=self._checks(policy),
+            compiled=None if schemas is None else schemas.arguments,
+            count=counting.event,
+        )
         execute = executing(
             tool, self._clock, self._workers(tool, policy), on_defect=self._on_defect
         )
+        if schemas is not None and schemas.output is not None and policy.output != "off":
+            execute = checking_output(tool, schemas.output, execute, warn=policy.output == "warn")
 
         def chain(*, bounded: bool) -> Handler:
             context = LayerContext(
@@ -177,6 +191,13 @@ class Builder:
             self._origin,
             self._result_limit(policy, counting),
         )
+
+    def _compiled(self, tool: Tool, policy: RunPolicy) -> Schemas | None:
+        """Give the tool's schemas, if anything is to be checked; the registry has them already."""
+        checks_output = policy.output != "off" and tool.output_schema is not None
+        if ArgumentCheck not in self._layers or not (self._checks(policy) or checks_output):
+            return None
+        return self._schemas(tool) or schemas_of(tool)
 
     def _chain(self, context: LayerContext, execute: Handler) -> Handler:
         try:
@@ -283,7 +304,8 @@ class Guarded:
 
 
 def _for_tool(layer: LayerRecipe | Layer, context: LayerContext) -> Layer | None:
-    return layer.for_tool(context) if isinstance(layer, LayerRecipe) else layer
+    # `isinstance` of a protocol would take longer than all of the chain.
+    return layer.for_tool(context) if hasattr(layer, "for_tool") else layer
 
 
 def _parsing(handler: Handler) -> Handler:

@@ -19,6 +19,7 @@ from seawall.pipeline.context import ToolContext
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+from types import SimpleNamespace
 
 CONTEXT = "context"
 """A parameter of this name, or of type `ToolContext`, gets the context and is no argument."""
@@ -75,6 +76,7 @@ class _Signature:
         hints = _hints(name, function)
         parameters, self._context = _parameters(name, function, hints)
         self._model = _model(name, parameters, hints, doc)
+        self._names = [(field, info.alias) for field, info in self._model.model_fields.items()]
         self.schema = _schema(self._model)
         self.output_schema = _output_schema(hints.get("return"))
         self.executor = self._executor()
@@ -88,7 +90,7 @@ class _Signature:
         except ValidationError as error:
             return None, tuple(_issue(fault) for fault in error.errors(include_url=False))
         # Each field as it is: `model_dump` would turn nested models back into mappings.
-        values = {key: getattr(found, key) for key in type(found).model_fields}
+        values = {name: getattr(found, field) for field, name in self._names}
         return Bound(values | (found.model_extra or {})), ()
 
     def _bound(self, arguments: Mapping[str, Any], context: Any) -> dict[str, Any]:
@@ -131,6 +133,19 @@ def _hints(name: str, function: Callable[..., Any]) -> dict[str, Any]:
     target = function if inspect.isroutine(function) else function.__call__  # type: ignore[operator]  # an object that is called
     try:
         return typing.get_type_hints(target, include_extras=True)
+    except (NameError, TypeError):
+        return _hints_of_parameters(name, target)
+
+
+def _hints_of_parameters(name: str, function: Any) -> dict[str, Any]:
+    """Do without the hint of what is returned: it may be imported for type checkers only."""
+    plain = inspect.unwrap(function)
+    hints = {key: hint for key, hint in plain.__annotations__.items() if key != "return"}
+    scope = getattr(plain, "__globals__", {})
+    try:
+        return typing.get_type_hints(
+            SimpleNamespace(__annotations__=hints), scope, include_extras=True
+        )
     except (NameError, TypeError) as error:
         raise ConfigurationError(
             [Fault(f"has a type hint that cannot be resolved: {error}", name)]
@@ -183,10 +198,9 @@ def _model(
         if said and not _is_described(hint):
             hint = typing.Annotated[hint, Field(description=said)]
         default = ... if parameter.default is parameter.empty else parameter.default
-        fields[parameter.name] = (hint, default)
-    config = ConfigDict(
-        extra=extra, arbitrary_types_allowed=False, protected_namespaces=(), populate_by_name=True
-    )
+        # By an alias: `schema`, `copy` or `_x` cannot be the name of a field itself.
+        fields[f"p{len(fields)}"] = (hint, Field(default, alias=parameter.name))
+    config = ConfigDict(extra=extra, arbitrary_types_allowed=False, protected_namespaces=())
     try:
         base = type(
             "Arguments",
@@ -229,8 +243,9 @@ def _output_schema(hint: Any) -> dict[str, Any] | None:
 
     if not isinstance(hint, type):
         return None
-    named = issubclass(hint, BaseModel) or typing.is_typeddict(hint)
-    if not named and not hasattr(hint, "__dataclass_fields__"):
+    # `is_typeddict` knows its own module's kind only; before 3.12 pydantic wants the other one.
+    marks = ("__dataclass_fields__", "__required_keys__")
+    if not issubclass(hint, BaseModel) and not any(hasattr(hint, mark) for mark in marks):
         return None
     try:
         return TypeAdapter(hint).json_schema(mode="serialization")

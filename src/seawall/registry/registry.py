@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol, TypeVar, overload
 from seawall.contract.annotations import Risk
 from seawall.contract.errors import ConfigurationError, Fault
 from seawall.contract.tool import Tool
-from seawall.pipeline.arguments.schema import compile_schema
+from seawall.pipeline.schemas import Schemas, schemas_of
 from seawall.registry.declarations import SHAPES, Shape, declaration
 from seawall.registry.function import tool as make_tool
 from seawall.registry.provider_names import Names
@@ -48,6 +48,7 @@ class Registry:
     def __init__(self, tools: Iterable[Tool | Callable[..., Any]] = ()) -> None:
         self._tools: dict[str, Tool] = {}
         self._quarantined: dict[str, str] = {}
+        self._schemas: dict[str, tuple[Tool, Schemas]] = {}
         self._suggester = Suggester()
         self._watchers: weakref.WeakSet[Watcher] = weakref.WeakSet()
         self._lock = threading.RLock()
@@ -92,22 +93,43 @@ class Registry:
             executor: Any = tool.executor
             if not callable(executor):
                 faults.append(Fault("has no callable executor", f"{tool.name}.executor"))
-            broken = schema_faults(tool)
+            schemas, broken = _compiled(tool)
             if faults or (broken and on_invalid == "refuse"):
                 raise ConfigurationError([*faults, *broken])
-            self._take_in(tool, broken)
+            self._take_in(tool, schemas, broken)
             return tool
 
-    def _take_in(self, tool: Tool, broken: Sequence[Fault]) -> None:
+    def schemas(self, tool: Tool) -> Schemas | None:
+        """What the schemas of a tool compiled to when it came in; None if it is not here.
+
+        While a tool is coming in, its watchers find it here already.
+        """
+        known, schemas = self._schemas.get(tool.name, (None, None))
+        return schemas if known is tool else None
+
+    def _take_in(self, tool: Tool, schemas: Schemas | None, broken: Sequence[Fault]) -> None:
         # Before anything is changed: a chain that cannot be composed keeps the tool out.
-        if broken:
+        if schemas is None:
             self._tell_removed(tool.name)
             self._quarantined[tool.name] = "; ".join(str(fault) for fault in broken)[:1_000]
+            self._schemas.pop(tool.name, None)
         else:
-            self._tell_added(tool)
+            self._admit(tool, schemas)
             self._quarantined.pop(tool.name, None)
         self._suggester.add(tool.name)
         self._tools[tool.name] = tool
+
+    def _admit(self, tool: Tool, schemas: Schemas) -> None:
+        before = self._schemas.get(tool.name)
+        self._schemas[tool.name] = (tool, schemas)
+        try:
+            self._tell_added(tool)
+        except BaseException:
+            if before is None:
+                del self._schemas[tool.name]
+            else:
+                self._schemas[tool.name] = before
+            raise
 
     def _tell_added(self, tool: Tool) -> None:
         known = None if tool.name in self._quarantined else self._tools.get(tool.name)
@@ -150,6 +172,7 @@ class Registry:
             self._tell_removed(name)
             tool = self._tools.pop(name, None)
             self._quarantined.pop(name, None)
+            self._schemas.pop(name, None)
             if tool is not None:
                 self._suggester.remove(name)
             return tool
@@ -210,8 +233,9 @@ class Registry:
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise ConfigurationError(f"overview by {by!r} is not known{hint}")
         groups: dict[str, list[Tool]] = {}
-        for tool in tuple(self._tools.values()):
-            groups.setdefault(_group(tool, by), []).append(tool)
+        for name, tool in tuple(self._tools.items()):
+            if name not in self._quarantined:
+                groups.setdefault(_group(tool, by), []).append(tool)
         lines: list[str] = []
         for group in sorted(groups):
             lines.append(f"{group}:")
@@ -260,22 +284,12 @@ def name_faults(name: Any) -> list[Fault]:
     return faults
 
 
-def schema_faults(tool: Tool) -> list[Fault]:
-    """Say what is wrong with a tool's schemas."""
-    faults: list[Fault] = []
-    for field, schema in (
-        ("input_schema", tool.input_schema),
-        ("output_schema", tool.output_schema),
-    ):
-        if schema is None:
-            continue
-        try:
-            compile_schema(
-                schema, where=f"{tool.name}.{field}", root_object=field == "input_schema"
-            )
-        except ConfigurationError as error:
-            faults.extend(error.faults)
-    return faults
+def _compiled(tool: Tool) -> tuple[Schemas | None, Sequence[Fault]]:
+    """Compile a tool's schemas, or say what is wrong with them."""
+    try:
+        return schemas_of(tool), ()
+    except ConfigurationError as error:
+        return None, error.faults
 
 
 def _group(tool: Tool, by: str) -> str:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seawall.pipeline.arguments.bounds import escaped, out_of_bounds
-from seawall.pipeline.arguments.reader import MAX_BYTES, MAX_DEPTH, MAX_DIGITS
+from seawall.pipeline.arguments.reader import MAX_BYTES, MAX_DEPTH, MAX_DIGITS, MAX_VALUES
 
 
 class Colour(enum.StrEnum):
@@ -103,6 +103,29 @@ def test_depth_is_bounded_however_deep_it_is() -> None:
 def test_the_depth_may_be_chosen() -> None:
     assert out_of_bounds(nested(200), 200) is None
     assert out_of_bounds(nested(3), 2) is not None
+
+
+@pytest.mark.parametrize("of", [1, "text", None, {}, [], 1.5])
+def test_the_number_of_values_is_bounded(of: Any) -> None:
+    assert out_of_bounds({"a": [of] * (MAX_VALUES - 1)}) is None
+    fault = out_of_bounds({"a": [of] * MAX_VALUES})
+    assert fault is not None
+    assert fault[:2] == ("too_large", "/a")
+
+
+def test_the_number_of_values_may_be_chosen() -> None:
+    assert out_of_bounds([1] * 50_000, most_values=50_000) is None
+    assert out_of_bounds(["x" * 1000] * 2_000, most_bytes=4_000_000) is None
+    assert out_of_bounds([1] * 100, most_values=99) is not None
+
+
+def test_numbers_of_many_digits_are_few() -> None:
+    assert out_of_bounds({"a": [10**40] * 100}) is None
+    assert out_of_bounds({"a": [2**63] * 10_000}) is None
+    for digits, count in ((30, 1_000), (4_000, 3)):
+        fault = out_of_bounds({"a": [10**digits] * count})
+        assert fault is not None
+        assert fault[:2] == ("too_large", "/a")
 
 
 def test_what_is_shared_many_times_counts_many_times() -> None:

@@ -711,6 +711,13 @@ def test_work_on_alternatives_ends_and_leaves_the_rest_alone(
     assert type(narrowed[-1]) is float
 
 
+def test_as_many_values_as_a_call_may_hold_are_mended() -> None:
+    whole = {"type": "object", "properties": {"v": {"type": "array", "items": INTEGER}}}
+    given_ = {"v": [str(number) for number in range(19_000)]}
+
+    assert careful_of(whole).mend(given_)[0] == {"v": list(range(19_000))}
+
+
 def test_unions_that_contradict_each_other_do_not_multiply(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -322,7 +322,7 @@ def test_a_deep_value_is_no_matter_where_the_schema_does_not_look() -> None:
 
 def test_work_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lenient_module, "_STEPS", 10)
-    monkeypatch.setattr(lenient_module, "_STEPS_PER_CHARACTER", 0)
+    monkeypatch.setattr(lenient_module, "_STEPS_TO_EXPLAIN", 10)
     lenient = Lenient({"type": "array", "items": {"type": "integer"}})
     value = ["5"] * 50
 

@@ -45,3 +45,17 @@ def test_the_whole_is_called_root_and_paths_are_dotted() -> None:
         "  - root: a\n  - x.0.a/b: b\n  - : c\n\n"
         "Received arguments:\n{}"
     )
+
+
+@pytest.mark.parametrize(
+    "received",
+    [
+        {"a": "x" * 100_000},
+        {"a": [1] * 20_000},
+        {f"k{number}": 1 for number in range(5_000)},
+        "x" * 100_000,
+        [[10**4000] * 10],
+    ],
+)
+def test_arguments_that_nobody_would_read_are_cut(received: Any) -> None:
+    assert len(validation_text("t", [Issue("", "a")], received)) < 3_000

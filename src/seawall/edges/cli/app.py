@@ -11,6 +11,7 @@ import typer
 
 from seawall import __version__
 from seawall.edges.cli.batch_command import run_batch
+from seawall.edges.cli.check_arguments_command import check_arguments
 from seawall.edges.cli.exits import MEANINGS
 from seawall.edges.cli.options import (
     JsonOption,
@@ -175,6 +176,7 @@ def call_tool(
     raise typer.Exit(code)
 
 
+app.command("check-arguments")(check_arguments)
 app.command("batch")(run_batch)
 app.command("trace")(show_trace)
 

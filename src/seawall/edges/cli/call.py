@@ -39,7 +39,7 @@ class CallOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 def call(tool: str, arguments: str | None, options: CallOptions) -> Exit:
     """Run the call, write its result, and say with which code to end."""
-    text = _read(sys.stdin) if arguments == "-" else arguments
+    text = read(sys.stdin) if arguments == "-" else arguments
     terminal = Terminal()
     asks = options.yes or (arguments != "-" and terminal.is_there)
     confirm = (allowed_once if options.yes else terminal.confirm) if asks else None
@@ -75,7 +75,8 @@ def _told(report: Any, done: float | None, total: float | None) -> None:
     paper.text(f"… {said}{share}")
 
 
-def _read(stream: TextIO) -> str:
+def read(stream: TextIO) -> str:
+    """Read all of a stream; raises ConfigurationError if that is too much."""
     text = stream.read(MAX_INPUT + 1)
     if len(text) > MAX_INPUT:
         raise ConfigurationError(

@@ -50,7 +50,9 @@ def trace(file: str, options: TraceOptions, paper: Paper, errors: Paper) -> Exit
         errors.text(f"None of the {len(spans)} spans in {file} is of that tool or call.")
         return Exit.NOT_FOUND
     if options.export is not None:
-        return _export(chosen, options.export, errors)
+        code = _export(chosen, options.export)
+        errors.text(f"Written to {options.export}: {len(chosen)} of {len(spans)} spans.")
+        return code
     if options.suggest:
         return _suggest(chosen, paper, errors, as_json=options.as_json)
     if options.histogram:
@@ -167,7 +169,7 @@ def _suggest(spans: Sequence[Span], paper: Paper, errors: Paper, *, as_json: boo
     return Exit.OK
 
 
-def _export(spans: Sequence[Span], file: str, errors: Paper) -> Exit:
+def _export(spans: Sequence[Span], file: str) -> Exit:
     if Path(file).suffix == ".json":
         data = msgspec.json.encode(spans) + b"\n"
     else:
@@ -177,5 +179,4 @@ def _export(spans: Sequence[Span], file: str, errors: Paper) -> Exit:
     except OSError as error:
         said = f"cannot be written: {error.strerror or type(error).__name__}"
         raise ConfigurationError([Fault(said, file=file)]) from None
-    errors.text(f"{len(spans)} spans were written to {file}.")
     return Exit.OK

@@ -22,6 +22,7 @@ from seawall.pipeline.arguments.lenient_schema import read_schema
 from seawall.pipeline.arguments.lenient_text import changes, validation_text
 from seawall.pipeline.arguments.lenient_types import TypeCoercer
 from seawall.pipeline.arguments.lenient_values import holds_infinity
+from seawall.pipeline.arguments.pattern_bounds import PATTERNS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -102,7 +103,7 @@ def _compiled(document: dict[str, Any] | None) -> jsonschema_rs.Draft202012Valid
         return None
     try:
         return jsonschema_rs.Draft202012Validator(
-            document, validate_formats=True, retriever=_refuse
+            document, validate_formats=True, retriever=_refuse, pattern_options=PATTERNS
         )
     except (jsonschema_rs.ValidationError, ValueError):
         return None

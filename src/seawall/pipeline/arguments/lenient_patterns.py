@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import jsonschema_rs
 
 from seawall.pipeline.arguments.lenient_grammar import PatternError, translated
+from seawall.pipeline.arguments.pattern_bounds import PATTERNS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,7 +33,9 @@ def compile_pattern(source: str) -> Pattern:
     """
     for candidate in _candidates(source):
         try:
-            validator = jsonschema_rs.Draft202012Validator({"pattern": candidate})
+            validator = jsonschema_rs.Draft202012Validator(
+                {"pattern": candidate}, pattern_options=PATTERNS
+            )
         except (jsonschema_rs.ValidationError, ValueError):
             continue
         return Pattern(candidate, matching(validator))

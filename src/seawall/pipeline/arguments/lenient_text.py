@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from seawall.contract.failure import dotted
+from seawall.pipeline.arguments.explain import show
 from seawall.pipeline.arguments.lenient_values import NOT_FINITE, child, is_same, json_text, kind_of
 
 if TYPE_CHECKING:
@@ -13,14 +14,40 @@ if TYPE_CHECKING:
     from seawall.contract.failure import Issue
 
 _MAX_CHANGES = 100
+_LONGEST = 2_000
+_ROOM = 10_000
+"""About how many characters of arguments are echoed in full."""
 _WORDS = {"string": "text", "array": "list", **dict.fromkeys(NOT_FINITE, "number")}
 
 
 def validation_text(tool: str, faults: Iterable[Issue], received: Any) -> str:
-    """Tell a model which arguments are wrong; `received` is echoed as it came, not as coerced."""
-    lines = "\n".join(f"  - {_place(fault.path)}: {fault.message}" for fault in faults)
-    echoed = json_text(received, indent=2)
+    """Tell a model which arguments are wrong; `received` is echoed as it came, not as coerced.
+
+    Only up to a size that a reader takes; beyond that it is cut.
+    """
+    lines = "\n".join(f"  - {_place(fault.path)}: {fault.message[:_LONGEST]}" for fault in faults)
+    echoed = json_text(received, indent=2) if _is_short(received) else show(received, {})
     return f'Validation failed for tool "{tool}":\n{lines}\n\nReceived arguments:\n{echoed}'
+
+
+def _is_short(value: Any) -> bool:
+    room = _ROOM
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        room -= 8
+        if isinstance(item, dict):
+            room -= sum(len(key) if isinstance(key, str) else 8 for key in item)
+            waiting += item.values()
+        elif isinstance(item, list | tuple):
+            waiting += item
+        elif isinstance(item, str):
+            room -= len(item)
+        elif isinstance(item, int):
+            room -= item.bit_length() // 3
+        if room < 0 or len(waiting) > room:
+            return False
+    return True
 
 
 def _place(pointer: str) -> str:

@@ -18,6 +18,7 @@ from seawall.pipeline.arguments.bounds import out_of_bounds
 from seawall.pipeline.arguments.careful import Careful
 from seawall.pipeline.arguments.explain import HIDDEN, explain, show
 from seawall.pipeline.arguments.lenient import Lenient, validation_text
+from seawall.pipeline.arguments.pattern_bounds import PatternBounds, pattern_bounds
 from seawall.pipeline.arguments.schema import CompiledSchema, compile_schema
 from seawall.pipeline.arguments.text import ArgumentTextFault, parse_arguments
 from seawall.pipeline.arguments.text_lenient import parse_lenient
@@ -26,6 +27,7 @@ from seawall.pipeline.foreign import Foreign, described, log_frames
 if TYPE_CHECKING:
     from seawall.contract.policy import RunPolicy
     from seawall.contract.tool import Tool
+    from seawall.pipeline.arguments.bounds import Fault
     from seawall.pipeline.invocation import Invocation
 
 LAYER = "argument_check"
@@ -44,6 +46,7 @@ class Preparing:
         policy: RunPolicy,
         *,
         checked: bool = True,
+        compiled: CompiledSchema | None = None,
         count: Callable[[str, str], None] = lambda _layer, _event: None,
     ) -> None:
         self._tool = tool
@@ -53,10 +56,14 @@ class Preparing:
         self._mode = policy.coercion
         self._compiled: CompiledSchema | None = None
         self._lenient: Lenient | None = None
+        self._patterns: PatternBounds | None = None
         self._mend: Mend | None = None
         if not self._checked:
             return
-        self._compiled = compile_schema(tool.input_schema, where=f"{tool.name}.input_schema")
+        self._compiled = compiled or compile_schema(
+            tool.input_schema, where=f"{tool.name}.input_schema"
+        )
+        self._patterns = pattern_bounds(self._compiled.schema)
         if self._mode == "careful":
             self._mend = Careful(self._compiled.schema, self._compiled.is_valid).mend
         elif self._mode == "lenient":
@@ -90,16 +97,15 @@ class Preparing:
         return self._in_order(call, value)
 
     def _in_order(self, call: Invocation, value: dict[str, Any]) -> ToolResult | None:
-        fault = out_of_bounds(value)
+        fault = out_of_bounds(value) or self._too_long(value)
+        if fault is None and self._mend is not None:
+            value, mended = self._mend(value)
+            call.mended += mended
+            if mended:
+                fault = out_of_bounds(value) or self._too_long(value)
         if fault is not None:
             reason, path, message = fault
             return self._refused(call, reason, message, path=path, issue=True)
-        if self._mend is not None:
-            value, mended = self._mend(value)
-            call.mended += mended
-            if mended and (fault := out_of_bounds(value)) is not None:
-                reason, path, message = fault
-                return self._refused(call, reason, message, path=path, issue=True)
         call.arguments = value
         compiled = self._compiled
         if compiled is None:
@@ -108,6 +114,9 @@ class Preparing:
             # In shadow there is no refusal, and nothing more to be asked of faulty arguments.
             return self._faulty(call, value, compiled)
         return None if self._tool.check is None else self._own_check(call, value)
+
+    def _too_long(self, value: dict[str, Any]) -> Fault | None:
+        return None if self._patterns is None else self._patterns.fault(value)
 
     def _parsed(self, call: Invocation, text: str) -> ToolResult | tuple[Any]:
         try:

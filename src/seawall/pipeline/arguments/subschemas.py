@@ -15,6 +15,7 @@ import jsonschema_rs
 
 from seawall.pipeline.arguments.bounds import escaped
 from seawall.pipeline.arguments.checks import Check, Checks
+from seawall.pipeline.arguments.pattern_bounds import PATTERNS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -160,6 +161,7 @@ class Subschemas:
                 registry=registry,
                 retriever=_refuse,
                 validate_formats=self._formats,
+                pattern_options=PATTERNS,
             ).is_valid
         except _UNUSABLE:
             return None

@@ -10,6 +10,7 @@ import jsonschema_rs
 from seawall.pipeline.arguments.dialects import Dialect, dialect_named
 from seawall.pipeline.arguments.documents import HOME
 from seawall.pipeline.arguments.lenient_patterns import PatternError, compile_pattern
+from seawall.pipeline.arguments.pattern_bounds import MAX_BACKTRACKS, PATTERNS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -18,11 +19,8 @@ CompileErrors = (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, 
 """What making a validator may raise; UnicodeEncodeError is a ValueError."""
 
 FEW_PATTERNS = 30
-_BACKTRACKS = 100_000
-"""A search that goes back more often ends as no match, after about 2 ms."""
-_FEW = jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACKS, size_limit=10_000_000)
-"""A pattern of this size, in bytes, takes about 30 ms to compile."""
-_MANY = jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACKS, size_limit=1_000_000)
+_FEW = PATTERNS
+_MANY = jsonschema_rs.FancyRegexOptions(backtrack_limit=MAX_BACKTRACKS, size_limit=1_000_000)
 
 
 def pattern_limits(count: int) -> jsonschema_rs.FancyRegexOptions:

@@ -1,0 +1,304 @@
+"""One loop for one pipeline, and the way there from anywhere else."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from seawall import Pipeline, Policies, RunPolicy, Tool, ToolResult
+from seawall.orchestration import home as home_module
+from seawall.orchestration.home import Home
+from seawall.testing import scripted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+async def thread_of(arguments: dict[str, Any], context: Any) -> int:
+    await asyncio.sleep(0)
+    return threading.get_ident()
+
+
+def pipeline(executor: Any = thread_of, **policy: Any) -> Pipeline:
+    tool = Tool(name="t", description="", input_schema={"type": "object"}, executor=executor)
+    return Pipeline([tool], policies=Policies(default=RunPolicy(**policy)))
+
+
+@pytest.fixture(autouse=True)
+def _quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(home_module, "LOOK_AGAIN_S", 0.01)
+
+
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(8) as made:
+        yield made
+
+
+def loops() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "seawall-loop"]
+
+
+def closed(made: Pipeline) -> None:
+    asyncio.run(made.aclose())
+
+
+def test_without_a_loop_calls_go_to_one_kept_in_a_thread_of_its_own() -> None:
+    made = pipeline()
+
+    idents = {made.call_sync("t").structured_content for _ in range(3)}
+
+    assert len(idents) == len(loops()) == 1
+    assert idents != {threading.get_ident()}
+    closed(made)
+    assert not loops()
+
+
+def test_calls_from_many_threads_at_once_all_go_to_the_same_loop(pool: ThreadPoolExecutor) -> None:
+    made = pipeline()
+
+    found = [pool.submit(made.call_sync, "t") for _ in range(50)]
+
+    assert len({one.result(10).structured_content for one in found}) == 1
+    assert len(loops()) == 1
+    closed(made)
+
+
+async def test_while_its_loop_runs_other_threads_are_served_there() -> None:
+    made = pipeline()
+    first = await made.call("t")
+
+    second = await asyncio.to_thread(made.call_sync, "t")
+
+    assert first.structured_content == second.structured_content == threading.get_ident()
+    assert not loops()
+
+
+async def test_in_the_loops_own_thread_it_is_an_error_that_says_what_to_do() -> None:
+    made = pipeline()
+
+    for _ in range(2):  # before its first call, and after
+        with pytest.raises(RuntimeError, match=r"await pipeline\.call"):
+            made.call_sync("t")
+        await made.call("t")
+
+
+def test_from_another_loop_it_is_an_error_that_says_what_to_do() -> None:
+    made = pipeline()
+    made.call_sync("t")
+
+    async def elsewhere() -> None:
+        await made.call("t")
+
+    with pytest.raises(RuntimeError, match="belongs to another event loop"):
+        asyncio.run(elsewhere())
+    closed(made)
+
+
+def test_a_loop_that_is_not_running_is_not_waited_for() -> None:
+    made, loop = pipeline(), asyncio.new_event_loop()
+    loop.run_until_complete(made.call("t"))
+
+    with pytest.raises(RuntimeError, match="not running now"):
+        made.call_sync("t")
+    loop.close()
+    assert not made.call_sync("t").is_error
+    closed(made)
+
+
+def test_run_after_run_each_with_a_loop_of_its_own() -> None:
+    made = pipeline(timeout_s=0.02, rate="3/day", breaker=None, max_concurrency=1)
+
+    for _ in range(3):
+        assert not asyncio.run(made.call("t")).is_error
+
+    refused = asyncio.run(made.call("t")).failure
+    assert refused is not None
+    assert refused.reason == "rate_limited"
+
+
+def test_timeouts_hold_in_the_second_loop_too() -> None:
+    async def hangs_at_last(arguments: dict[str, Any], context: Any) -> None:
+        if arguments:
+            await asyncio.sleep(30)
+
+    made = pipeline(hangs_at_last, timeout_s=0.02)
+    asyncio.run(made.call("t"))
+
+    result = asyncio.run(made.call("t", {"hang": True}))
+
+    assert result.failure is not None
+    assert result.failure.reason == "attempt_timeout"
+
+
+def test_who_waits_for_a_loop_that_ends_is_told(pool: ThreadPoolExecutor) -> None:
+    begun = threading.Event()
+
+    async def hangs(arguments: dict[str, Any], context: Any) -> None:
+        begun.set()
+        await asyncio.sleep(30)
+
+    made = pipeline(hangs)
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(made.call("nobody"))
+
+    async def briefly() -> Any:
+        made._home.enter()
+        waiting = pool.submit(made.call_sync, "t")
+        await asyncio.to_thread(begun.wait, 5)
+        return waiting
+
+    waiting = loop.run_until_complete(briefly())
+
+    with pytest.raises(RuntimeError, match="ended before the call did"):
+        waiting.result(10)
+    for task in asyncio.all_tasks(loop):
+        task.cancel()
+    loop.run_until_complete(asyncio.sleep(0))
+    loop.close()
+
+
+def test_who_waits_for_a_pipeline_that_is_closed_is_told(pool: ThreadPoolExecutor) -> None:
+    begun, ended = threading.Event(), threading.Event()
+
+    async def hangs(arguments: dict[str, Any], context: Any) -> None:
+        begun.set()
+        try:
+            await asyncio.sleep(30)
+        finally:
+            ended.set()
+
+    made = pipeline(hangs)
+    waiting = pool.submit(made.call_sync, "t")
+    assert begun.wait(5)
+
+    closed(made)
+
+    with pytest.raises(BaseException) as error:  # noqa: PT011  # which one is checked below
+        waiting.result(10)
+    assert type(error.value).__name__ in ("CancelledError", "RuntimeError")
+    assert ended.is_set()
+    assert not loops()
+
+
+def test_a_loop_closed_just_before_is_told_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    home, loop = Home(), asyncio.new_event_loop()
+    loop.close()
+    monkeypatch.setattr(Home, "_for_sync", lambda self: loop)
+
+    async def work() -> None:
+        raise AssertionError("never run")
+
+    with pytest.raises(RuntimeError, match="ended before the call did"):
+        home.run(work)
+
+
+def test_an_error_of_the_work_comes_back_as_it_is() -> None:
+    home = Home()
+
+    async def fails() -> None:
+        raise TimeoutError("its own")
+
+    with pytest.raises(TimeoutError, match="its own"):
+        home.run(fails)
+    home.close()
+    home.close()
+
+
+def test_long_work_is_waited_for() -> None:
+    home = Home()
+
+    async def takes_a_while() -> str:
+        await asyncio.sleep(0.05)
+        return "value"
+
+    assert home.run(takes_a_while) == "value"
+    home.close()
+
+
+def test_after_closing_calls_are_served_again() -> None:
+    made = pipeline()
+    made.call_sync("t")
+    closed(made)
+
+    assert not made.call_sync("t").is_error
+    closed(made)
+
+
+def test_closing_from_within_the_loop_does_not_wait_for_itself() -> None:
+    made: Pipeline
+
+    async def closes(arguments: dict[str, Any], context: Any) -> str:
+        await made.aclose()
+        return "closed"
+
+    made = pipeline(closes)
+    begun = time.perf_counter()
+
+    assert made.call_sync("t").text == "closed"
+
+    for thread in loops():
+        thread.join(5)
+    assert time.perf_counter() - begun < 3
+    assert not loops()
+
+
+def test_progress_from_a_tools_thread_arrives_in_the_loops_thread() -> None:
+    heard: list[Any] = []
+
+    def works(arguments: dict[str, Any], context: Any) -> int:
+        context.progress("half")
+        return threading.get_ident()
+
+    tool = Tool(name="t", description="", input_schema={}, executor=works)
+    made = Pipeline([tool], on_progress=lambda *report: heard.append(threading.get_ident()))
+
+    async def call() -> ToolResult:
+        return await made.call("t")
+
+    worker = asyncio.run(call()).structured_content
+
+    assert heard == [threading.get_ident()]
+    assert worker != threading.get_ident()
+
+
+def test_news_for_a_loop_that_is_gone_is_dropped() -> None:
+    home, heard = Home(), list[int]()
+    home.soon(lambda: heard.append(0))
+
+    async def enters() -> None:
+        home.enter()
+        home.enter()
+        home.soon(lambda: heard.append(1))
+
+    asyncio.run(enters())
+    thread = threading.Thread(target=lambda: home.soon(lambda: heard.append(2)))
+    thread.start()
+    thread.join()
+
+    assert heard == [0, 1]
+
+
+async def test_a_tool_in_a_thread_may_call_on_by_call_sync_but_not_in_a_loop_of_its_own() -> None:
+    made: Pipeline
+
+    def calls_on(arguments: dict[str, Any], context: Any) -> str:
+        through = made.call_sync("inner").text
+        try:
+            asyncio.run(context.call_tool("inner"))
+        except RuntimeError as error:
+            return f"{through}; {error}"
+        return "both"
+
+    outer = Tool(name="t", description="", input_schema={}, executor=calls_on)
+    made = Pipeline([outer, scripted("inner's", name="inner")])
+
+    result = await made.call("t")
+
+    assert result.text.startswith("inner's; this pipeline belongs to another event loop")
+    await made.aclose()
