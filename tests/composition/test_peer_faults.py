@@ -418,17 +418,21 @@ async def test_a_timeout_inside_a_tool_is_not_taken_for_a_cancel_of_the_call(pol
             group.create_task(asyncio.to_thread(int, "no number"))
             await asyncio.sleep(30)
 
+    async def fails_at_its_end(arguments: dict[str, Any], context: Any) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(asyncio.to_thread(int, "no number"))
+
     tools = [
         Tool(name=executor.__name__, description="", input_schema={}, executor=executor)
-        for executor in (gives_up, fails)
+        for executor in (gives_up, fails, fails_at_its_end)
     ]
     pipeline = Pipeline(tools, policies=Policies(default=RunPolicy(**policy)))
 
-    first, second = await pipeline.call("gives_up"), await pipeline.call("fails")
+    results = [await pipeline.call(tool.name) for tool in tools]
 
-    assert first.text == "gave up by itself"
-    assert reason(second) == "tool_failed"
-    assert "ValueError" in second.text
+    assert results[0].text == "gave up by itself"
+    assert [reason(result) for result in results] == ["", "tool_failed", "tool_failed"]
+    assert all("ValueError" in result.text for result in results[1:])
 
 
 async def test_a_tool_that_swallows_its_cancellation_is_let_go() -> None:

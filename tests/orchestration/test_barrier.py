@@ -114,3 +114,15 @@ async def test_one_that_cancels_itself_leaves_the_others_running() -> None:
 
     assert runs.log[-1] == "done a"
     assert not runs.barrier.stopping
+
+
+async def test_who_comes_when_the_barrier_is_down_is_told_at_once() -> None:
+    runs = Runs()
+    ticket = Ticket(runs.barrier)
+    ticket.given_to(LayerBench().invocation(), lambda: ToolResult.of_text("over"))
+
+    runs.barrier.bring_down()
+    refusal = await ticket.enter()
+
+    assert refusal is not None
+    assert refusal.text == "over"

@@ -528,6 +528,19 @@ async def test_progress_comes_between_the_start_and_the_end_of_its_call() -> Non
     assert kinds == ["start", "update", "end"]
 
 
+async def test_progress_that_was_on_its_way_when_its_call_ended_is_dropped() -> None:
+    told = Told()
+    contexts: list[Any] = []
+
+    async def execute(arguments: dict[str, Any], context: Any) -> None:
+        contexts.append(context)
+
+    await Pipeline([Tool("t", "", ANY, execute)]).turn([("t", {})], on_event=told)
+    contexts[0]._call.on_progress("late", None, None)
+
+    assert [event.kind for event in told.events] == ["start", "end"]
+
+
 async def test_progress_of_a_plain_function_comes_before_its_end_too() -> None:
     told = Told()
     threads: list[int] = []

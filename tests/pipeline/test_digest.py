@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -85,3 +86,36 @@ def test_one_text_has_a_fingerprint_too() -> None:
 
     assert digester.text("alice") == digester.text("alice") != digester.text("bob")
     assert digester.text("\ud800")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [{"a": 1}, None, "text", {"a": [1.5, "x" * 1_000]}, [], "x" * 100_000, {"a": 10**400}],
+)
+def test_of_arguments_of_usual_size_the_digest_is_the_same_whoever_looked_at_them(
+    value: Any,
+) -> None:
+    digester = Digester(b"key")
+
+    assert digester.of_any("t", value) == digester.of("t", value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"a": ["x" * 1_000_000] * 25_000},
+        "x" * 5_000_000,
+        {"a": [{n} for n in range(100_000)]},
+        {f"k{n}": "x" * 1_000 for n in range(100_000)},
+        {"a": [10**40_000] * 1_000},
+    ],
+    ids=["shared", "text", "sets", "members", "digits"],
+)
+def test_arguments_that_are_larger_than_any_call_may_have_are_digested_by_their_beginning(
+    value: Any,
+) -> None:
+    begun = time.process_time()
+    digest = Digester(b"key").of_any("t", value)
+
+    assert digest.length < 10_000_000
+    assert time.process_time() - begun < 0.5

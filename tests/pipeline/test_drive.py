@@ -402,6 +402,48 @@ async def test_a_group_of_which_one_fails_raises_what_it_raised() -> None:
     assert isinstance(raised.value.exceptions[0], OSError)
 
 
+async def test_a_group_that_waits_for_its_tasks_when_one_fails_is_no_cancel_of_the_call() -> None:
+    """Before Python 3.13 such a group cancels its task and does not take the cancel back."""
+    stage = Stage()
+
+    async def own(clock: FakeClock, log: list[str]) -> str:
+        for _ in range(2):
+            with suppress(ExceptionGroup):
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(_fails_after(clock, 1))
+                    group.create_task(_cleans_up_slowly(clock, log))
+        await clock.sleep(1)
+        return "value"
+
+    async def call() -> tuple[str, int]:
+        value = await stage.under(50, own)
+        task = asyncio.current_task()
+        assert task is not None
+        return value, task.cancelling()
+
+    assert await stage.clock.run(call()) == ("value", 0)
+    assert stage.log == ["cleaned", "cleaned"]
+
+
+@pytest.mark.parametrize("at", [0.5, 1.25])
+async def test_the_callers_cancel_of_a_group_that_waits_for_its_tasks_wins(at: float) -> None:
+    stage = Stage()
+
+    async def own(clock: FakeClock, log: list[str]) -> str:
+        with suppress(ExceptionGroup):
+            async with asyncio.TaskGroup() as group:
+                group.create_task(_fails_after(clock, 1))
+                group.create_task(_cleans_up_slowly(clock, log))
+        return "value"
+
+    running = asyncio.ensure_future(stage.under(50, own))
+    await stage.clock.advance(at)
+    running.cancel()
+    await stage.clock.advance(5)
+
+    assert running.cancelled()
+
+
 async def test_a_limit_that_is_over_while_an_own_scope_cleans_up_counts() -> None:
     stage = Stage(grace_s=5)
 
@@ -448,7 +490,7 @@ async def test_scopes_of_other_libraries_know_their_own_cancel() -> None:
             group.cancel_scope.cancel()
         return f"moved on: {scope.cancelled_caught}"
 
-    assert await stage.clock.run(stage.under(50, own)) == "moved on: True"
+    assert await stage.clock.run(stage.under(None, own)) == "moved on: True"
 
 
 async def test_a_drive_that_is_dropped_closes_its_coroutine() -> None:

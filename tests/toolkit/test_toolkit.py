@@ -96,7 +96,12 @@ _words = st.sampled_from(
     ]
 )
 _json = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20) | _words,
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=20)
+    | _words,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_words, inner, max_size=4),
     max_leaves=8,
 )
@@ -109,7 +114,7 @@ def _values(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
     likely: dict[str, st.SearchStrategy[Any]] = {
         "string": _words | st.text(max_size=40),
         "integer": st.integers(0, 10) | st.integers(),
-        "number": st.floats(),
+        "number": st.floats(allow_nan=False, allow_infinity=False),
         "boolean": st.booleans(),
         "array": st.lists(_json, max_size=4),
     }

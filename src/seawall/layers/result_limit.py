@@ -168,10 +168,16 @@ def _short(failure: Failure, budget: int) -> Failure:
             for i in failure.issues[:MAX_ISSUES]
         ),
     )
-    if text_size(short.render()) + unseen_size(short) <= budget:
-        return short
-    return msgspec.structs.replace(short, issues=())
+    if text_size(short.render()) + unseen_size(short) > budget:
+        short = msgspec.structs.replace(short, issues=())
+    over = text_size(short.render()) - budget
+    if over > 0:  # what stands around the message took more than its share
+        message = _shortened(short.message, max(text_size(short.message) - over, 0))
+        short = msgspec.structs.replace(short, message=message)
+    return short
 
 
 def _shortened(text: str, size: int) -> str:
-    return text if text_size(text) <= size else text_head(text, size - 3) + "…"
+    if text_size(text) <= size:
+        return text
+    return text_head(text, size - 3) + "…" if size >= 3 else ""

@@ -446,7 +446,7 @@ class Pipeline:
         refusal = self._not_callable(name, call_id, session)
         if watch is None:
             return refusal
-        digest = self.digester.of(f"unknown {refusal.tool}", arguments)
+        digest = self.digester.of_any(f"unknown {refusal.tool}", arguments)
         return watch.unknown(session, refusal.tool, digest, refusal)
 
     def _not_callable(self, name: str, call_id: str | None, session: Session) -> ToolResult:

@@ -10,9 +10,13 @@ from typing import Any
 import jsonschema_rs
 
 from seawall.contract.span import Digest
+from seawall.pipeline.arguments.bounds import out_of_bounds
+from seawall.pipeline.arguments.reader import MAX_BYTES, MAX_VALUES
 from seawall.pipeline.plain import Plain
 
 MAC_BYTES = 16
+_KEPT = 256
+"""Characters of a text, and bits of a number, where not all of it is digested."""
 
 _canonical = jsonschema_rs.canonical.json.to_string
 
@@ -36,6 +40,13 @@ class Digester:
         # Canonical text escapes control characters and has blanks only inside strings.
         return Digest(len(text), len(text) - text.count(" "), mac.hexdigest())
 
+    def of_any(self, tool: str, arguments: Any) -> Digest:
+        """Digest of arguments that nobody has looked at, whatever their size.
+
+        The same as `of` up to the bounds that arguments have; beyond, of their beginning alone.
+        """
+        return self.of(tool, bounded(arguments))
+
     def text(self, value: str) -> str:
         """Fingerprint of one text, such as a limiter's key."""
         mac = self._keyed.copy()
@@ -51,11 +62,36 @@ def canonical_text(value: Any) -> str:
         return _foreign_text(value)
 
 
+def bounded(value: Any) -> Any:
+    """Give a value itself if it is of a size to work with, else a plain one made of its beginning.
+
+    One value that is held many times takes little memory, and as text more than there is.
+    """
+    if isinstance(value, str):
+        return value if len(value) <= MAX_BYTES else f"{value[:_KEPT]}<{len(value)} characters>"
+    return value if out_of_bounds(value) is None else _Beginning().of(value)
+
+
 def _foreign_text(value: Any) -> str:
     try:
         return json.dumps(_Same().of(value), sort_keys=True, separators=(",", ":"))
     except (ValueError, TypeError, RecursionError):
         return f'"<{type(value).__name__}>"'
+
+
+class _Beginning(Plain):
+    """As much of a value as is quickly told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._left = MAX_VALUES // 2
+
+    def scalar(self, value: Any) -> Any:
+        """Cut texts, and name numbers that take long to write."""
+        if isinstance(value, str):
+            return value[:_KEPT]
+        is_long = isinstance(value, int) and value.bit_length() > _KEPT
+        return "<a long number>" if is_long else value
 
 
 class _Same(Plain):

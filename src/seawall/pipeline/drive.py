@@ -13,6 +13,8 @@ from collections.abc import Callable, Coroutine, Generator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from seawall.pipeline.task_groups import cancelling_group
+
 if TYPE_CHECKING:
     from seawall.pipeline.clock import Clock
     from seawall.pipeline.invocation import Invocation
@@ -48,6 +50,7 @@ class Drive(Generic[T]):
         "_clock",
         "_coro",
         "_grace_s",
+        "_group",
         "_orphans",
         "_over",
         "_reason",
@@ -76,6 +79,7 @@ class Drive(Generic[T]):
         self._reason = reason
         self._task = task
         self._over: asyncio.Future[None] | None = None
+        self._group: asyncio.TaskGroup | None = None
         self._cancelling = task.cancelling()
         self.expired = False
 
@@ -108,7 +112,7 @@ class Drive(Generic[T]):
                     coro.close()
                     raise
                 except BaseException as error:  # noqa: BLE001  # forwarded, never kept
-                    if isinstance(error, asyncio.CancelledError) and self._is_cancelled:
+                    if isinstance(error, asyncio.CancelledError) and self._was_cancelled():
                         waiting = yield from self._wind_down(waiting, error)
                     else:
                         waiting = coro.throw(error)
@@ -125,6 +129,14 @@ class Drive(Generic[T]):
     def _is_cancelled(self) -> bool:
         """Whether the task itself is being cancelled, not only a future it waited for."""
         return self.expired or self._task.cancelling() > self._cancelling
+
+    def _was_cancelled(self) -> bool:
+        """Whether the task is being cancelled by somebody else than a group of the coroutine."""
+        group = cancelling_group(self._coro, self._task)
+        if group is not None and group is not self._group:
+            self._group = group
+            self._task.uncancel()
+        return self._is_cancelled
 
     def _wind_down(
         self, waiting: asyncio.Future[Any] | None, cancel: asyncio.CancelledError
@@ -183,6 +195,7 @@ class Drive(Generic[T]):
                     yield from _either(waiting, over).__await__()
             except asyncio.CancelledError as cancel:
                 again = cancel
+                self._was_cancelled()
             if waiting is None or waiting.done():
                 if over.done():
                     self._let_go(waiting)

@@ -14,6 +14,7 @@ from seawall.contract.failure import FailureCode, ToolFailed
 from seawall.contract.result import ToolResult
 from seawall.pipeline.context import ToolContext
 from seawall.pipeline.convert import failure_of, parts_of, result_of
+from seawall.pipeline.copying import copied
 from seawall.pipeline.foreign import NOT_OURS, Foreign, log_frames
 from seawall.pipeline.retry_after import retry_after_of
 
@@ -109,16 +110,20 @@ def _runner(executor: Executor, workers: Callable[[], Workers], clock: Clock) ->
 
     def run(call: Invocation, context: ToolContext) -> Any:
         call.started = call.begun = True
-        return executor(call.arguments if call.bound is None else call.bound, context)
+        return executor(_own(call), context)
 
     return run
+
+
+def _own(call: Invocation) -> Any:
+    """What this attempt may change as it likes: the next one begins with the same."""
+    return copied(call.arguments) if call.bound is None else call.bound
 
 
 def _streaming(executor: Executor) -> Any:
     async def run(call: Invocation, context: ToolContext) -> Any:
         call.started = call.begun = True
-        arguments = call.arguments if call.bound is None else call.bound
-        return await _last(executor(arguments, context), context)
+        return await _last(executor(_own(call), context), context)
 
     return run
 
@@ -148,7 +153,7 @@ def _partial(item: Any) -> ToolResult:
 
 def _in_thread(executor: Executor, workers: Callable[[], Workers], clock: Clock) -> Any:
     async def run(call: Invocation, context: ToolContext) -> Any:
-        arguments = call.arguments if call.bound is None else call.bound
+        arguments = _own(call)
 
         def started() -> None:
             call.started = call.begun = True

@@ -180,7 +180,8 @@ class Route:
         """Digest of the arguments that ran, or of what came if they were refused."""
         found = call.digest
         if found is None:
-            found = call.digest = self._digester.of(self.tool.name, call.known_arguments())
+            make = self._digester.of if call.refusal is None else self._digester.of_any
+            found = call.digest = make(self.tool.name, call.known_arguments())
         return found
 
     def _finished(

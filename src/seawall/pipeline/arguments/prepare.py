@@ -19,9 +19,11 @@ from seawall.pipeline.arguments.careful import Careful
 from seawall.pipeline.arguments.explain import HIDDEN, explain, show
 from seawall.pipeline.arguments.lenient import Lenient, validation_text
 from seawall.pipeline.arguments.pattern_bounds import PatternBounds, pattern_bounds
+from seawall.pipeline.arguments.quick import Quick, quick_check
 from seawall.pipeline.arguments.schema import CompiledSchema, compile_schema
 from seawall.pipeline.arguments.text import ArgumentTextFault, parse_arguments
 from seawall.pipeline.arguments.text_lenient import parse_lenient
+from seawall.pipeline.copying import copied
 from seawall.pipeline.foreign import Foreign, described, log_frames
 
 if TYPE_CHECKING:
@@ -58,12 +60,15 @@ class Preparing:
         self._lenient: Lenient | None = None
         self._patterns: PatternBounds | None = None
         self._mend: Mend | None = None
+        self._quick: Quick | None = None
         if not self._checked:
             return
         self._compiled = compiled or compile_schema(
             tool.input_schema, where=f"{tool.name}.input_schema"
         )
         self._patterns = pattern_bounds(self._compiled.schema)
+        if self._mode != "lenient" and tool.prepare_arguments is None:
+            self._quick = self._first_quick
         if self._mode == "careful":
             self._mend = Careful(self._compiled.schema, self._compiled.is_valid).mend
         elif self._mode == "lenient":
@@ -74,6 +79,11 @@ class Preparing:
         """Prepare `call`: sets its arguments, or gives the refusal."""
         given = call.given
         if given.__class__ is dict:
+            if self._quick is not None and not call.given_truncated:
+                known = self._quick(given)
+                if known is not None:
+                    call.arguments = known
+                    return None if self._tool.check is None else self._own_check(call, known)
             value: Any = given
         elif isinstance(given, str):
             value = {}
@@ -99,14 +109,16 @@ class Preparing:
     def _in_order(self, call: Invocation, value: dict[str, Any]) -> ToolResult | None:
         fault = out_of_bounds(value) or self._too_long(value)
         if fault is None and self._mend is not None:
-            value, mended = self._mend(value)
-            call.mended += mended
-            if mended:
+            fit, mended = self._mend(value)
+            if mended and fit.__class__ is dict:  # a call has arguments by name, whatever it mends
+                value = fit
+                call.mended += mended
                 fault = out_of_bounds(value) or self._too_long(value)
         if fault is not None:
             reason, path, message = fault
             return self._refused(call, reason, message, path=path, issue=True)
-        call.arguments = value
+        # What came as text belongs to nobody else.
+        value = call.arguments = value if isinstance(call.given, str) else copied(value)
         compiled = self._compiled
         if compiled is None:
             return None
@@ -114,6 +126,11 @@ class Preparing:
             # In shadow there is no refusal, and nothing more to be asked of faulty arguments.
             return self._faulty(call, value, compiled)
         return None if self._tool.check is None else self._own_check(call, value)
+
+    def _first_quick(self, given: dict[str, Any]) -> dict[str, Any] | None:
+        """Make the quick check when the first call comes: most tools are never called."""
+        self._quick = None if self._compiled is None else quick_check(self._compiled)
+        return None if self._quick is None else self._quick(given)
 
     def _too_long(self, value: dict[str, Any]) -> Fault | None:
         return None if self._patterns is None else self._patterns.fault(value)
@@ -130,9 +147,15 @@ class Preparing:
     def _shimmed(self, call: Invocation, value: Any) -> ToolResult | tuple[Any]:
         shim = self._tool.prepare_arguments
         assert shim is not None  # noqa: S101  # asked before; keeps the happy path flat
+        if isinstance(value, dict):
+            fault = out_of_bounds(value)
+            if fault is not None:
+                reason, path, message = fault
+                return self._refused(call, reason, message, path=path, issue=True)
+            # So that a shim that works in place cannot change the caller's object.
+            value = copied(value)
         try:
-            # A copy, so that a shim that works in place cannot change the caller's object.
-            return (shim(_copied(value)),)
+            return (shim(value),)
         except Foreign as error:
             log_frames(f"prepare_arguments of {self._tool.name!r} raised", error)
             return call.refuse(
@@ -215,12 +238,6 @@ _CUT_OFF = (
     "the provider cut this call off before it was complete; send it again with complete, shorter"
     " arguments"
 )
-
-
-def _copied(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _copied(item) for key, item in value.items()}
-    return [_copied(item) for item in value] if isinstance(value, list) else value
 
 
 def _not_object(value: Any) -> str:

@@ -66,6 +66,7 @@ class Validators:
         self._root = root
         self._dialect = dialect
         self._resources = resources
+        self._retrieve = _retriever(resources)
         self._assert_formats = assert_formats
 
     def whole(self) -> jsonschema_rs.Validator:
@@ -107,8 +108,17 @@ class Validators:
             documents.items(), draft=self._dialect.number, retriever=self._retrieve
         )
 
-    def _retrieve(self, address: str) -> Any:
-        """Stand in for the network and the file system: known documents, nothing else."""
-        if address in self._resources:
-            return self._resources[address]
+
+def _retriever(resources: Mapping[str, Any]) -> Callable[[str], Any]:
+    """Stand in for the network and the file system: known documents, nothing else.
+
+    No method: what jsonschema-rs holds the garbage collector cannot see, so a way from there back
+    to the one who holds it would keep both for ever.
+    """
+
+    def retrieve(address: str) -> Any:
+        if address in resources:
+            return resources[address]
         raise ValueError(f"{address} is not at hand, and nothing is fetched")
+
+    return retrieve

@@ -1,0 +1,24 @@
+"""Copy arguments, so that nobody who works in place changes what belongs to another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_CONTAINERS = (dict, list, tuple)
+
+
+def copied(value: dict[str, Any]) -> dict[str, Any]:
+    """Copy an object and the containers in it, which must be of bounded size and depth."""
+    copy = value.copy()
+    for key, item in value.items():
+        if isinstance(item, _CONTAINERS):
+            copy[key] = _copied(item)
+    return copy
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, dict):
+        return copied(value)
+    if isinstance(value, list):
+        return [_copied(item) if isinstance(item, _CONTAINERS) else item for item in value]
+    return tuple(map(_copied, value)) if isinstance(value, tuple) else value

@@ -1,0 +1,1 @@
+"""Random schemas and arguments: nothing escapes, nothing takes long. `python -m tests.fuzz`."""
