@@ -160,7 +160,7 @@ class Stage:
         assert not states.of_tool("t").slot("let_go", set)
         memory = self.pipeline._session.memory
         assert memory.get("risk_gate", {}) == {}
-        deadlines = self.clock._deadlines.values()
+        deadlines = states.shared("deadlines")._held.values()
         assert all(not shared._waiting for shared in deadlines)
 
     def books_are_closed(self, result: ToolResult | None) -> None:

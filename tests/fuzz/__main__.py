@@ -23,8 +23,8 @@ from tests.fuzz.values import Values
 
 SHOWN_EACH_S = 30
 HANGS_AFTER_S = 60
-MOST_GROWTH = 256 << 20
-"""Bytes by which the process may grow after its first thousand cases."""
+MOST_GROWTH = 128 << 20
+"""Bytes by which the process may grow in the second half of the time."""
 
 
 def drawn(seed: int, number: int) -> Case:
@@ -65,7 +65,7 @@ def _run(probe: Probe, seed: int, seconds: float, progress: int) -> int:
             found += 1
             _tell(seed, number, case, trouble)
         number += 1
-        if number == 1_000:
+        if not size and now - begun > seconds / 2:
             size = _peak()
         if now - shown > SHOWN_EACH_S:
             shown = now

@@ -20,9 +20,11 @@ _ZIPPED_FROM = 20_000
 
 
 def kept() -> Iterator[tuple[str, Case]]:
-    """All cases, each with the name of its file."""
+    """All cases, each with its name: that of its file, or its own in a file of many."""
     for path in sorted(FOLDER.glob("*.json")):
-        yield path.stem, read(json.loads(path.read_text()))
+        found = json.loads(path.read_text())
+        for data in found if isinstance(found, list) else [found]:
+            yield data.get("name", path.stem), read(data)
 
 
 def keep(name: str, case: Case, found: str) -> Path:

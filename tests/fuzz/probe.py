@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from seawall import ConfigurationError, FailureCode, Pipeline, Policies, RunPolicy, Session, Tool
-from seawall.pipeline.arguments.prepare import Preparing
+from seawall.pipeline.arguments.prepare import preparing
+from seawall.pipeline.clock import SystemClock
 from seawall.pipeline.invocation import Invocation
 
 MODES = ("careful", "lenient", "off")
@@ -38,9 +39,11 @@ class Trouble(NamedTuple):
 class Probe:
     """Tries cases. Keeps one event loop, as a real program does."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_s: float = MOST_S) -> None:
+        self._most_s = most_s
         self._loop = asyncio.new_event_loop()
         self._session = Session()
+        self._clock = SystemClock()
         self.slowest_s = 0.0
         self.refused_schemas = 0
 
@@ -68,15 +71,15 @@ class Probe:
             except Exception as error:  # noqa: BLE001  # finding these is what it is for
                 return Trouble("escape", where, f"{type(error).__name__}: {error}"[:500])
             best = min(best, took)
-            if best < MOST_S:
+            if best < self._most_s:
                 break
             gc.collect()
         self.slowest_s = max(self.slowest_s, best)
-        return Trouble("slow", where, f"{best:.3f} s") if best >= MOST_S else None
+        return Trouble("slow", where, f"{best:.3f} s") if best >= self._most_s else None
 
     def _prepared(self, tool: Tool, case: Case, mode: Any) -> float:
         policy = RunPolicy(coercion=mode)
-        prepare = Preparing(tool, policy)
+        prepare = preparing(tool, policy)
         before = _shape(case.given)
         call = Invocation(tool, policy, prepare, case.given, "c", self._session, 0.0)
         begun = time.process_time()
@@ -98,7 +101,8 @@ class Probe:
         return took
 
     def _called(self, tool: Tool, case: Case) -> float:
-        pipeline = Pipeline([tool], policies=Policies(default=RunPolicy()))
+        policies = Policies(default=RunPolicy())
+        pipeline = Pipeline([tool], policies=policies, clock=self._clock)
         begun = time.process_time()
         result = self._loop.run_until_complete(pipeline.call("fuzzed", case.given))
         took = time.process_time() - begun

@@ -117,7 +117,9 @@ class Values:
             return chance.choice((None, True, False, *ODD))
         if roll < 0.8:
             return [self._anything(depth - 1) for _ in range(chance.randint(0, 3))]
-        return {chance.choice(NAMES): self._anything(depth - 1) for _ in range(chance.randint(0, 3))}
+        return {
+            chance.choice(NAMES): self._anything(depth - 1) for _ in range(chance.randint(0, 3))
+        }
 
     def _target(self, reference: Any) -> Any:
         if not isinstance(reference, str):

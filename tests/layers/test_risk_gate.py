@@ -33,6 +33,10 @@ VECTORS = {
 }
 
 
+class Odd(BaseException):
+    """What no handler of `Exception` catches."""
+
+
 class Person:
     """Gives one answer a question, the last one for ever; an exception is raised."""
 
@@ -260,7 +264,16 @@ async def test_a_subclass_of_a_policy_is_asked_for_each_call() -> None:
 
 @pytest.mark.parametrize(
     "said",
-    [ValueError("broken"), None, True, "allow", Decision("maybe", "who knows")],  # type: ignore[arg-type]  # the mistake under test
+    [
+        ValueError("broken"),
+        Odd(),
+        SystemExit(1),
+        GeneratorExit(),
+        None,
+        True,
+        "allow",
+        Decision("maybe", "who knows"),  # type: ignore[arg-type]  # the mistake under test
+    ],
 )
 async def test_a_policy_that_fails_refuses_the_call(said: Any) -> None:
     person = Person(Answer.ALLOW_ONCE)
@@ -335,6 +348,8 @@ async def test_without_anybody_to_ask_the_call_is_refused_with_a_way_on() -> Non
         (Answer.DENY, "approval_denied", Action.DENY),
         (Answer.DENY_ONCE, "approval_denied", None),
         (ValueError("broken"), "gate_failed", None),
+        (Odd(), "gate_failed", None),
+        (GeneratorExit(), "gate_failed", None),
         ("nonsense", "gate_failed", None),
     ],
 )
@@ -521,3 +536,102 @@ def test_the_verdict_before_asking(
     said = verdict(Gate(policy), prepared, bench.session.permissions)
 
     assert (said and said.action) == action
+
+
+# A tool that took another's name.
+
+OTHERS: list[dict[str, Any]] = [
+    {"description": "something else"},
+    {"input_schema": {"type": "object", "required": ["path"]}},
+    {"annotations": Annotations.for_destroying()},
+    {"annotations": Annotations(sensitive=True)},
+    {"risk": None, "annotations": Annotations(destructive=True)},
+]
+
+
+@pytest.mark.parametrize("changed", OTHERS)
+async def test_an_answer_for_the_session_does_not_hold_for_another_definition(
+    changed: dict[str, Any],
+) -> None:
+    person = Person(Answer.ALLOW_SESSION)
+    bench = bench_of(person)
+    first = bench.tool
+    assert await reason_of(bench) == ""
+
+    bench.tool = other = msgspec.structs.replace(first, **changed)
+    assert await reason_of(bench) == ""
+    assert len(person.asked) == 2
+
+    for tool in (first, other):
+        bench.tool = tool
+        assert await reason_of(bench) == ""
+    assert len(person.asked) == 2
+
+
+async def test_an_answer_for_the_session_holds_for_the_same_definition_made_anew() -> None:
+    person = Person(Answer.ALLOW_SESSION)
+    bench = bench_of(person)
+    assert await reason_of(bench) == ""
+
+    bench.tool = scripted("done", clock=bench.clock, name="tool", risk=Risk.HIGH)
+
+    assert await reason_of(bench) == ""
+    assert len(person.asked) == 1
+
+
+async def test_a_definition_that_is_no_json_is_equal_to_itself_alone() -> None:
+    person = Person(Answer.ALLOW_SESSION)
+    bench = bench_of(person)
+    bench.tool = msgspec.structs.replace(bench.tool, input_schema={"default": object()})
+    for _ in range(2):
+        assert await reason_of(bench) == ""
+    assert len(person.asked) == 1
+
+    bench.tool = msgspec.structs.replace(bench.tool)
+
+    assert await reason_of(bench) == ""
+    assert len(person.asked) == 2
+
+
+@pytest.mark.parametrize("asked_before", [False, True])
+async def test_what_the_program_allows_holds_for_the_name(*, asked_before: bool) -> None:
+    person = Person(Answer.ALLOW_SESSION)
+    bench = bench_of(person)
+    if asked_before:
+        assert await reason_of(bench) == ""
+    bench.session.permissions.allow("tool")
+
+    bench.tool = msgspec.structs.replace(bench.tool, description="something else")
+
+    assert await reason_of(bench) == ""
+    assert len(person.asked) == asked_before
+
+
+async def test_a_reset_forgets_an_answer_for_all_definitions() -> None:
+    person = Person(Answer.ALLOW_SESSION)
+    bench = bench_of(person)
+    first = bench.tool
+    other = msgspec.structs.replace(first, description="something else")
+    assert await reason_of(bench) == ""
+
+    bench.session.permissions.reset()
+    bench.tool = other
+    assert await reason_of(bench) == ""
+    bench.tool = first
+    assert await reason_of(bench) == ""
+
+    assert len(person.asked) == 3
+
+
+async def test_the_verdict_before_asking_looks_at_the_definition() -> None:
+    bench = bench_of(Person(Answer.ALLOW_SESSION))
+    assert await reason_of(bench) == ""
+    other = msgspec.structs.replace(bench.tool, description="something else")
+    session = bench.session
+
+    said = [
+        verdict(Gate(), Prepared(tool=tool, arguments={}), session.permissions, session.memory)
+        for tool in (bench.tool, other)
+    ]
+
+    assert [one and one.action for one in said] == [Action.ALLOW, Action.ASK]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gc
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -40,6 +43,13 @@ class Desk:
             clock=self.clock,
             parts={Gate: Gate(RiskPolicy(), self.confirm, within_s)},
         )
+        gate = RiskGate.for_tool(self.bench.context)
+        assert gate is not None
+        self.handler = compose([gate], self.bench.execute())
+
+    def gate_with(self, confirm: Any, within_s: float | None = 300.0) -> None:
+        """Let somebody else be asked, or ask about another tool."""
+        self.bench.parts[Gate] = Gate(RiskPolicy(), confirm, within_s)
         gate = RiskGate.for_tool(self.bench.context)
         assert gate is not None
         self.handler = compose([gate], self.bench.execute())
@@ -216,6 +226,188 @@ async def test_a_cancel_that_confirm_swallows_still_ends_the_call() -> None:
 
     assert said(task) == "approval_expired"
     assert desk.bench.session.permissions.decision("tool") is None
+
+
+@pytest.mark.parametrize("answer", [Answer.ALLOW_ONCE, Answer.ALLOW_SESSION, Answer.DENY])
+async def test_a_cancel_of_the_caller_that_confirm_answers_runs_and_remembers_nothing(
+    answer: Answer,
+) -> None:
+    desk = Desk()
+
+    async def stubborn(prepared: Prepared, decision: Decision) -> Answer:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.get_running_loop().create_future()
+        return answer
+
+    desk.gate_with(stubborn)
+    task = await desk.call({})
+
+    task.cancel()
+    await desk.clock.settle()
+
+    assert task.cancelled()
+    assert desk.runs == 0
+    assert desk.bench.session.permissions.decision("tool") is None
+    assert not desk.remembers
+
+
+async def test_a_plain_confirm_that_answers_after_it_cancelled_the_call_is_not_obeyed() -> None:
+    desk = Desk()
+
+    def cancelling(prepared: Prepared, decision: Decision) -> Answer:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        return Answer.ALLOW_SESSION
+
+    desk.gate_with(cancelling)
+    task = await desk.call({})
+
+    assert task.cancelled()
+    assert desk.runs == 0
+    assert desk.bench.session.permissions.decision("tool") is None
+
+
+class Deaf:
+    """Asks on, however often it is cancelled, until the test lets it end."""
+
+    def __init__(self) -> None:
+        self.asking: list[asyncio.Future[Any]] = []
+        self.cancels = 0
+        self.ended = 0
+
+    async def __call__(self, prepared: Prepared, decision: Decision) -> bool:
+        self.asking.append(asyncio.get_running_loop().create_future())
+        future = self.asking[-1]
+        while not future.done():
+            try:
+                await asyncio.wait({future})
+            except asyncio.CancelledError:
+                self.cancels += 1
+        self.ended += 1
+        return bool(future.result())
+
+
+@pytest.mark.parametrize(
+    ("fields", "until_s", "reason"),
+    [
+        ({}, 6.0, "approval_expired"),
+        ({"deadline": 5.5}, 5.5, "approval_expired"),
+        ({"deadline": 3.0}, 3.0, "deadline_exceeded"),
+    ],
+)
+async def test_a_confirm_that_does_not_end_holds_the_call_for_a_bounded_time(
+    fields: dict[str, Any], until_s: float, reason: str
+) -> None:
+    desk, deaf = Desk(), Deaf()
+    desk.gate_with(deaf, within_s=5.0)
+    task = await desk.call({}, **fields)
+
+    await desk.clock.advance(until_s - 0.01)
+    assert not task.done()
+    await desk.clock.advance(0.01)
+
+    assert said(task) == reason
+    assert (deaf.cancels, deaf.ended) == (1, 0)
+    assert not desk.remembers
+    deaf.asking[0].set_result(True)
+    await desk.clock.settle()
+    assert deaf.ended == 1
+    assert desk.runs == 0
+
+
+async def test_a_confirm_that_does_not_end_does_not_hold_a_caller_who_cancels() -> None:
+    desk, deaf = Desk(), Deaf()
+    desk.gate_with(deaf)
+    task = await desk.call({})
+
+    task.cancel()
+    await desk.clock.settle()
+
+    assert task.cancelled()
+    assert (deaf.cancels, deaf.ended) == (1, 0)
+    deaf.asking[0].set_result(True)
+
+
+async def test_a_confirm_that_was_left_is_kept_until_it_ends_and_what_it_raises_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    desk, deaf = Desk(), Deaf()
+    complaints: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, what: complaints.append(what))
+    desk.gate_with(deaf, within_s=5.0)
+    task = await desk.call({})
+    await desk.clock.advance(6)
+    assert said(task) == "approval_expired"
+    left = desk.bench.states.of_tool("tool").find("risk_gate:left")
+    assert len(left) == 1
+
+    deaf.asking[0].set_exception(RuntimeError("broken"))
+    await desk.clock.settle()
+    gc.collect()
+
+    assert not left
+    assert not complaints
+    assert "RuntimeError" in caplog.text
+
+
+async def test_a_question_that_was_left_does_not_hold_the_next() -> None:
+    desk, deaf = Desk(), Deaf()
+    desk.gate_with(deaf, within_s=5.0)
+    await desk.call({})
+    await desk.clock.advance(6)
+
+    second = await desk.call({})
+    deaf.asking[1].set_result(True)
+    await desk.clock.settle()
+
+    assert said(second) == ""
+    deaf.asking[0].set_result(True)
+
+
+async def test_what_no_handler_of_exceptions_catches_is_a_failure_of_the_gate() -> None:
+    class Odd(BaseException):
+        pass
+
+    desk = Desk()
+    first, equal = await desk.call({}), await desk.call({})
+
+    desk.questions[0][1].set_exception(Odd())
+    await desk.clock.settle()
+
+    assert (said(first), said(equal)) == ("gate_failed", "gate_failed")
+
+
+@pytest.mark.parametrize("answer", [Answer.ALLOW_ONCE, Answer.ALLOW_SESSION])
+async def test_a_tool_that_took_the_name_is_asked_about_by_itself(answer: Answer) -> None:
+    desk, other = Desk(), Desk()
+    other.bench.session = desk.bench.session
+    other.bench.tool = msgspec.structs.replace(other.bench.tool, description="something else")
+    other.gate_with(other.confirm)
+    first, second = await desk.call({}), await other.call({})
+    assert desk.open == other.open == [{}]
+
+    await desk.answer(answer)
+
+    assert said(first) == ""
+    assert not second.done()
+    assert other.runs == 0
+    await other.answer(Answer.DENY_ONCE)
+    assert said(second) == "approval_denied"
+
+
+async def test_an_equal_tool_of_another_gate_is_asked_about_by_itself() -> None:
+    desk, other = Desk(), Desk()
+    other.bench.session, other.bench.tool = desk.bench.session, desk.bench.tool
+    other.gate_with(other.confirm)
+    first, second = await desk.call({}), await other.call({})
+
+    await desk.answer(Answer.ALLOW_ONCE)
+
+    assert said(first) == ""
+    assert other.open == [{}]
+    await other.answer(Answer.DENY_ONCE)
+    assert said(second) == "approval_denied"
 
 
 async def test_nobody_there_for_one_question_is_nobody_there_for_those_behind_it() -> None:

@@ -198,3 +198,41 @@ async def _play(events: list[tuple[str, Any]]) -> None:
     for name in list(visitors.tasks):
         await visitors.cancel(name)
     assert room.idle
+
+
+async def test_what_was_taken_before_the_loop_was_forgotten_is_not_given_back_after() -> None:
+    room, clock = Room(1), FakeClock()
+    room.in_flight = 1
+    waiting = asyncio.ensure_future(room.wait(clock, None))
+    handed = asyncio.ensure_future(room.wait(clock, None))
+    await clock.settle()
+    room.leave()
+
+    room.forget_loop()
+    assert room.idle
+    waiting.cancel()
+    handed.cancel()
+    await asyncio.wait([waiting, handed])
+
+    assert room.idle
+
+
+def test_those_in_line_in_a_loop_that_was_closed_are_passed_over() -> None:
+    room, clock = Room(1), FakeClock()
+    room.in_flight = 1
+    loop = asyncio.new_event_loop()
+
+    async def wait() -> asyncio.Task[bool]:
+        task = asyncio.ensure_future(room.wait(clock, None))
+        await asyncio.sleep(0)
+        return task
+
+    task = loop.run_until_complete(wait())
+    loop.close()
+    assert not task.done()
+    assert room.waiting == 1
+
+    room.resize(2)
+    room.leave()
+
+    assert room.idle

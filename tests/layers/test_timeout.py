@@ -231,6 +231,16 @@ async def test_arguments_that_were_refused_hold_no_duration() -> None:
     assert argued_duration(call, "seconds") == 0
 
 
+@pytest.mark.parametrize("said", [10**400, 1e308, 86_401])
+@pytest.mark.parametrize(("name", "factor"), [("seconds", 1), ("wait_ms", 1000)])
+def test_an_argued_duration_is_a_day_at_most(said: float, name: str, factor: int) -> None:
+    call = LayerBench().invocation({})
+    call.prepared()
+    call.arguments = {name: said if said > 1e9 else said * factor}
+
+    assert argued_duration(call, name) == 86_400
+
+
 # --- tools that do not stop
 
 

@@ -817,3 +817,16 @@ async def test_a_rewrite_is_checked_and_a_blocked_call_is_not_run() -> None:
     # The third differs: hooks stand outside of the gates, and may spare them the call.
     assert befores == [*vector["expect"]["hook_calls"][:2], 1]
     assert afters == vector["expect"]["after_hook_calls"]
+
+
+async def test_an_approval_does_not_cover_what_a_hook_makes_of_the_arguments() -> None:
+    person = Person(answer=False)
+    approving = Says(before=lambda context: context._call.note("risk_gate:approved"))
+    pipeline = pipeline_of(
+        approving, Says(before=Rewrite({"n": 2})), confirm=person, tools=[echo(risk=Risk.HIGH)]
+    )
+
+    result = await pipeline.call("echo", {"n": 1})
+
+    assert reason(result) == "approval_denied"
+    assert len(person.asked) == 1

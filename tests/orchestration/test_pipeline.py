@@ -7,6 +7,7 @@ import gc
 import math
 import threading
 import weakref
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -341,7 +342,7 @@ async def test_without_layers_text_is_parsed_and_the_value_becomes_a_result() ->
 
 @pytest.mark.parametrize("layers", [["retry", 5], ["rate-limit"], [Tool]])
 def test_what_is_no_layer_is_told_when_the_pipeline_is_made(layers: Any) -> None:
-    with pytest.raises(ConfigurationError, match="is no layer; known by name: .*retry"):
+    with pytest.raises(ConfigurationError, match=r"is no layer; known by name: .*retry"):
         Desk(layers=layers)
 
 
@@ -569,3 +570,87 @@ async def test_leaving_the_block_ends_idle_threads() -> None:
             return
         await asyncio.sleep(0.01)
     pytest.fail("its thread is still there")
+
+
+@pytest.mark.parametrize(("given", "used"), [(5, "5"), (10**300, ("1" + "0" * 300)[:200])])
+async def test_a_call_id_that_is_no_text_is_made_one(given: Any, used: str) -> None:
+    async def answers(arguments: dict[str, Any], context: Any) -> str:
+        return "x"
+
+    pipeline = Pipeline([Tool(name="t", description="", input_schema={}, executor=answers)])
+
+    for name in ("t", "unknown"):
+        result = await pipeline.call(name, {}, call_id=given)
+        assert result.call_id == used
+    assert used[:5] in pipeline.trace.export_json()
+    assert pipeline.trace.report()
+
+
+SECRET = {
+    "type": "object",
+    "properties": {"password": {"type": "string", "writeOnly": True}},
+}
+
+
+@pytest.mark.parametrize("where", ["executor", "check", "prepare_arguments"])
+async def test_what_foreign_code_raises_reaches_nobody_with_a_secret_argument(
+    where: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Odd(BaseException):
+        pass
+
+    def refuses(arguments: dict[str, Any], context: Any = None) -> Any:
+        raise Odd(f"{arguments['password']} was refused")
+
+    parts: dict[str, Any] = {"executor": lambda _arguments, _context: "ran", where: refuses}
+    pipeline = Pipeline([Tool(name="t", description="", input_schema=SECRET, **parts)])
+
+    with caplog.at_level("DEBUG", logger="seawall"):
+        result = await pipeline.call("t", {"password": "my hunter2"})
+
+    assert "Odd: … was refused" in result.render()
+    assert "hunter2" not in caplog.text + result.render()
+
+
+@pytest.mark.parametrize("said", [["x"], [None], 5])
+async def test_a_check_that_gives_no_issues_refuses_safely(said: Any) -> None:
+    tool = Tool(
+        name="t",
+        description="",
+        input_schema={},
+        executor=lambda _arguments, _context: "ran",
+        check=lambda _: (None, said),
+    )
+    result = await Pipeline([tool]).call("t", {})
+
+    assert result.failure is not None
+    assert result.failure.code is FailureCode.INVALID_ARGUMENT
+
+
+class Lazy(Mapping[str, Any]):
+    def __getitem__(self, key: str) -> Any:
+        raise RuntimeError(key)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(["n"])
+
+    def __len__(self) -> int:
+        return 1
+
+
+class Text(str):
+    __slots__ = ()
+
+
+@pytest.mark.parametrize(
+    ("given", "refused"), [(Lazy(), True), (Text("x"), True), (Text('{"n": 1}'), False)]
+)
+async def test_odd_arguments_are_refused_or_read_and_never_raise(given: Any, refused: bool) -> None:
+    async def answers(arguments: dict[str, Any], context: Any) -> str:
+        return "x"
+
+    tool = Tool(name="t", description="", input_schema=SCHEMA, executor=answers)
+    result = await Pipeline([tool]).call("t", given)
+
+    assert result.is_error is refused
+    assert result.failure is None or result.failure.code is FailureCode.INVALID_ARGUMENT

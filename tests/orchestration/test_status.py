@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from seawall import (
     BreakerPolicy,
     ConfigurationError,
+    Metrics,
     Pipeline,
     Policies,
     RunPolicy,
@@ -131,3 +134,33 @@ def test_tools_that_went_are_seen_no_longer() -> None:
 
     assert state.snapshot() == {}
     assert not any("in_flight" in name for name in desk.gauges())
+
+
+def in_flight(metrics: Metrics) -> list[str]:
+    return [
+        line for line in metrics.text().decode().splitlines() if line.startswith("seawall_in_fl")
+    ]
+
+
+async def test_a_closed_pipeline_gives_no_gauges_any_more() -> None:
+    metrics = Metrics()
+    pipeline = Pipeline([scripted("x", name="t")], metrics=metrics)
+    assert in_flight(metrics) == ['seawall_in_flight{tool="t"} 0.0']
+
+    await pipeline.aclose()
+    await pipeline.aclose()
+
+    assert in_flight(metrics) == []
+    assert metrics.sources == ()
+
+
+def test_metrics_do_not_keep_a_pipeline_that_was_dropped() -> None:
+    metrics = Metrics()
+    pipeline = Pipeline([scripted("x", name="t")], metrics=metrics)
+    dropped = weakref.ref(pipeline)
+
+    del pipeline
+    gc.collect()
+
+    assert dropped() is None
+    assert metrics.sources == ()

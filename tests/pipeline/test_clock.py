@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seawall.pipeline.clock import Clock, Limit, SystemClock
+from seawall.pipeline.clock import Clock, Deadlines, Limit, SystemClock
 from seawall.testing import FakeClock
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ async def _outside_of_a_task() -> None:
 
 async def test_waits_of_one_length_share_a_timer_and_end_in_order() -> None:
     clock = FakeClock()
-    shared = clock.deadlines(5)
+    shared = Deadlines(clock, 5)
     first, second = Waiter(clock), Waiter(clock)
 
     shared.enter(first)
@@ -146,12 +146,11 @@ async def test_waits_of_one_length_share_a_timer_and_end_in_order() -> None:
     await clock.advance(10)
 
     assert (first.expired_at, second.expired_at) == (5, 7)
-    assert clock.deadlines(5) is shared
 
 
 async def test_a_wait_that_ended_early_does_not_expire_and_is_not_held() -> None:
     clock = FakeClock()
-    shared = clock.deadlines(5)
+    shared = Deadlines(clock, 5)
 
     for _ in range(1000):
         waiter = Waiter(clock)
@@ -167,7 +166,7 @@ async def test_a_wait_that_ended_early_does_not_expire_and_is_not_held() -> None
 
 async def test_waits_begin_anew_after_a_pause() -> None:
     clock = FakeClock()
-    shared = clock.deadlines(5)
+    shared = Deadlines(clock, 5)
     shared.enter(Waiter(clock))
     await clock.advance(100)
 
@@ -180,7 +179,7 @@ async def test_waits_begin_anew_after_a_pause() -> None:
 
 def test_waits_go_on_working_in_the_next_loop() -> None:
     clock = SystemClock()
-    shared = clock.deadlines(0.01)
+    shared = Deadlines(clock, 0.01)
 
     async def wait(*, expires: bool) -> bool:
         class Bell:
@@ -197,7 +196,7 @@ def test_waits_go_on_working_in_the_next_loop() -> None:
         return expires
 
     asyncio.run(wait(expires=False))  # its timer dies with the loop
-    clock.forget_loop()
+    shared.forget_loop()
 
     assert asyncio.run(wait(expires=True))
 

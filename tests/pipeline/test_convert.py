@@ -400,3 +400,68 @@ def test_only_what_speaks_of_the_tools_health_is_infrastructure(
     failure: Failure, error: BaseException | None, infrastructure: bool
 ) -> None:
     assert is_infrastructure(failure, error) is infrastructure
+
+
+@pytest.mark.parametrize(
+    ("block", "sound"),
+    [
+        (TextContent(text="a\ud800"), TextContent(text="a?")),
+        (TextContent(text=None), TextContent(text="")),  # type: ignore[arg-type]  # a mistake
+        (TextContent(text=5), TextContent(text="5")),  # type: ignore[arg-type]  # a mistake
+        (
+            TextContent(text="x", meta={"a": Opaque()}),
+            TextContent(text="x", meta={"a": "<Opaque>"}),
+        ),
+        (TextContent(text="x", meta={"a": "\udfff"}), TextContent(text="x", meta={"a": "?"})),
+        (
+            ImageContent(data=b"hi", mime_type="image/png"),  # type: ignore[arg-type]  # a mistake
+            IMAGE,
+        ),
+        (
+            ImageContent(data=None, mime_type="a/b"),  # type: ignore[arg-type]  # a mistake
+            TextContent(text='{"data":null,"mime_type":"a/b","annotations":null,"meta":null}'),
+        ),
+        (
+            EmbeddedResource(resource={"uri": "x", "text": "\ud800", "o": Opaque()}),
+            EmbeddedResource(resource={"uri": "x", "text": "?", "o": "<Opaque>"}),
+        ),
+    ],
+)
+def test_a_block_that_json_cannot_say_is_made_sound(block: Any, sound: Any) -> None:
+    call = LayerBench().invocation({})
+
+    for value in (block, [block], ToolResult(content=(block,))):
+        result = result_of(value, call)
+        assert result.content == (sound,)
+        msgspec.json.encode(result)
+
+
+def test_a_sound_block_of_text_stays_itself() -> None:
+    block = TextContent(text="as it is")
+
+    assert parts_of(block)[0][0] is block
+
+
+def test_a_tool_failed_without_a_failure_is_an_exception_like_others() -> None:
+    class Short(ToolFailed):
+        def __init__(self) -> None:
+            Exception.__init__(self, "no failure")
+
+    failure = failure_of(Short())
+
+    assert failure.code is FailureCode.EXECUTION_FAILED
+    assert failure.cause == ("Short",)
+    assert is_infrastructure(failure, Short())
+
+
+def test_a_failure_of_a_tool_is_said_without_the_secrets_of_the_call() -> None:
+    own = Failure(
+        code=FailureCode.NOT_FOUND,
+        message="none for hunter2",
+        guidance="Do not use hunter2.",
+        issues=(Issue("/a", "hunter2 is bad"),),
+        hints=("hunter2",),
+    )
+
+    assert "hunter2" not in repr(failure_of(ToolFailed(own), secrets=["hunter2"]))
+    assert "hunter2" not in failure_of(KeyError("hunter2"), secrets=["hunter2"]).message

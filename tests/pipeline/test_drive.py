@@ -82,6 +82,17 @@ async def _deaf_inner_task(clock: FakeClock, log: list[str]) -> str:
     return await asyncio.ensure_future(_deaf(clock, log))
 
 
+async def _deafer(clock: FakeClock, log: list[str]) -> str:
+    end = clock.now() + 10
+    while clock.now() < end:
+        try:
+            await clock.sleep(end - clock.now())
+        except BaseException:  # noqa: BLE001  # what is tested: it will not even be ended
+            log.append("ignored")
+    log.append("finished")
+    return "late"
+
+
 async def _busy_deaf(clock: FakeClock, log: list[str]) -> str:
     while "stop" not in log:
         try:  # noqa: SIM105  # it has to swallow the cancel itself
@@ -128,15 +139,53 @@ async def test_cleanup_within_the_grace_is_waited_for() -> None:
 
 
 @pytest.mark.parametrize("body", [_deaf, _deaf_inner_task])
-async def test_a_deaf_coroutine_is_let_go_after_its_grace_and_runs_on_alone(body: Body) -> None:
+async def test_a_deaf_coroutine_is_ended_where_it_stands_after_its_grace(body: Body) -> None:
     stage = Stage()
 
     assert await stage.clock.run(stage.under(3, body)) == "let go"
     assert stage.clock.now() == 4
+    assert not stage.orphans
+    await stage.clock.advance(20)  # a task that the tool made itself ends in its own time
+
+
+async def test_what_a_deaf_coroutine_would_have_done_later_is_not_done() -> None:
+    stage = Stage()
+
+    await stage.clock.run(stage.under(3, _deaf))
+    await stage.clock.advance(20)
+
+    assert "finished" not in stage.log
+
+
+async def test_only_a_coroutine_that_will_not_be_ended_either_runs_on_alone() -> None:
+    stage = Stage()
+
+    assert await stage.clock.run(stage.under(3, _deafer)) == "let go"
     assert len(stage.orphans) == 1
     await stage.clock.advance(10)
+
     assert not stage.orphans
     assert stage.log[-1] == "finished"
+
+
+async def test_scopes_of_a_tool_that_was_let_go_do_not_cancel_its_caller_later() -> None:
+    stage = Stage(grace_s=0.02)
+    stage.clock = SystemClock()  # asyncio.timeout knows no other
+
+    async def scoped(clock: Any, log: list[str]) -> None:
+        async with asyncio.timeout(0.1):
+            while True:
+                try:
+                    await asyncio.sleep(1)
+                except asyncio.CancelledError:
+                    log.append("ignored")
+
+    assert await stage.under(0.02, scoped) == "let go"
+    await asyncio.sleep(0.15)
+
+    task = asyncio.current_task()
+    assert task is not None
+    assert task.cancelling() == 0
 
 
 async def test_a_deaf_coroutine_that_never_waits_for_long_is_let_go_too() -> None:
@@ -162,8 +211,6 @@ async def test_the_callers_cancel_of_a_deaf_coroutine_ends_with_its_limit_at_the
     await stage.clock.advance(1)
 
     assert running.cancelled()
-    assert len(stage.orphans) == 1
-    await stage.clock.advance(20)
     assert not stage.orphans
 
 

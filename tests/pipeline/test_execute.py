@@ -332,3 +332,53 @@ async def test_a_failure_of_ones_own_passes_from_a_thread_too() -> None:
 
     assert result.failure is not None
     assert result.failure.code is FailureCode.NOT_FOUND
+
+
+async def test_a_plain_functions_iterator_is_consumed_in_its_thread() -> None:
+    threads = []
+
+    def rows(arguments: dict[str, Any], context: Any) -> Any:
+        def row(n: int) -> int:
+            threads.append(threading.current_thread())
+            return n
+
+        return map(row, range(3))
+
+    result = await Ground(rows).run()
+
+    assert result.structured_content == [0, 1, 2]
+    assert threading.main_thread() not in threads
+
+
+async def test_an_iterator_is_left_when_its_call_was_given_up() -> None:
+    taken = []
+
+    def rows(arguments: dict[str, Any], context: Any) -> Any:
+        def row(n: int) -> int:
+            taken.append(n)
+            ground.call.cancel_reason = "cancelled"
+            return n
+
+        return map(row, range(100))
+
+    ground = Ground(rows)
+    await ground.run()
+
+    assert taken == [0]
+
+
+async def test_what_comes_with_a_value_and_raises_is_a_failure() -> None:
+    class Odd(BaseException):
+        pass
+
+    class Thing:
+        def __getattr__(self, name: str) -> Any:
+            raise Odd(name)
+
+    async def gives_thing(arguments: dict[str, Any], context: Any) -> Any:
+        return Thing()
+
+    result = await Ground(gives_thing).run()
+
+    assert result.failure is not None
+    assert result.failure.cause == ("Odd",)

@@ -19,6 +19,7 @@ from seawall.pipeline.foreign import (
     tell,
     told,
     type_names,
+    without,
 )
 
 
@@ -38,6 +39,19 @@ from seawall.pipeline.foreign import (
         ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.sig", "eyJzdWIi"),
         ("-----BEGIN RSA PRIVATE KEY-----MIIEow", "MIIEow"),
         ("X-Amz-Signature=0123abcd&x=1", "0123abcd"),
+        ("Authorization: Token hunter2-x", "hunter2"),
+        ("'Proxy-Authorization': 'Digest user=a, response=hunter2'", "hunter2"),
+        ("Cookie: a=b; session=hunter2", "hunter2"),
+        ("Set-Cookie: sid=hunter2; Path=/", "hunter2"),
+        ("https://hunter2@host.test/x", "hunter2"),
+        ("https://user:hun@ter2@host.test/x", "ter2"),
+        ('password="a b hunter2"', "hunter2"),
+        ("{'password': 'my own hunter2'}", "hunter2"),
+        ('{\\"password\\": \\"my own hunter2\\"}', "hunter2"),
+        ("passphrase: 'it\\'s hunter2'", "hunter2"),
+        ("ewogICJhbGciOiJub25lIn0.ewogICJzdWIiOiJhIn0.c2lnbmF0dXJlMTIz", "c2lnbmF0"),
+        ("the API key is 0123456789abcdef0123456789abcdef", "89abcdef"),
+        ("0123456789abcdef0123456789abcdef is not a valid token", "89abcdef"),
     ],
 )
 def test_what_looks_like_a_secret_is_masked(text: str, hidden: str) -> None:
@@ -47,7 +61,16 @@ def test_what_looks_like_a_secret_is_masked(text: str, hidden: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["no such key", "the keyboard: a story", "token expired", "user:password rules", "5 keys"],
+    [
+        "no such key",
+        "the keyboard: a story",
+        "token expired",
+        "user:password rules",
+        "5 keys",
+        "ssh://git@host.test/x",
+        "commit 0123456789abcdef0123456789abcdef01234567 is gone",
+        "authorization failed",
+    ],
 )
 def test_plain_words_are_left_alone(text: str) -> None:
     assert masked(text) == text
@@ -144,9 +167,99 @@ def test_the_log_has_types_and_frames_and_no_secret(caplog: pytest.LogCaptureFix
 
     log_frames("a tool raised", raised.value)
 
-    assert "a tool raised: OSError: key=… denied" in caplog.text
+    assert "a tool raised: OSError\n" in caplog.text
+    assert "denied" not in caplog.text
     assert "in test_the_log_has_types_and_frames_and_no_secret" in caplog.text
     assert "abcdef123" not in caplog.text
+
+
+def test_what_an_error_says_is_logged_at_debug_without_secrets(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.DEBUG, logger="seawall")
+
+    log_frames("a tool raised", OSError("hunter2 was denied, key=abcdef123"), secrets=["hunter2"])
+
+    assert "OSError: … was denied, key=…" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("text", "secret", "cleared"),
+    [
+        ("login with hunter2 and hunter2", "hunter2", "login with … and …"),
+        (repr("a'b\n\"c"), "a'b\n\"c", "'…'"),
+        ("only the first\\", "only the first\nand more", "…"),
+        ("x=p%40ss%2Fw", "p@ss/w", "x=…"),
+        ("caf\\u00e9-bar", "café-bar", "…"),
+        ("a 7 of 77", "7", "a … of 77"),
+        ("int: 'abcdefghijklmnop", "abcdefghijklmnopqrstuvwxyz", "int: '…"),
+        ("as it is", "", "as it is"),
+    ],
+)
+def test_a_known_secret_is_replaced_however_it_is_written(
+    text: str, secret: str, cleared: str
+) -> None:
+    assert without(text, [secret]) == cleared
+
+
+class Odd(BaseException):
+    """No `Exception`."""
+
+
+class Shy(type):
+    @property
+    def __name__(cls) -> str:
+        raise Odd
+
+
+class ShyError(Exception, metaclass=Shy):
+    pass
+
+
+class ShyGroup(ExceptionGroup[Exception]):
+    @property
+    def exceptions(self) -> Any:
+        raise Odd
+
+
+class Hostile(Exception):  # noqa: N818  # what it does is what matters
+    def __str__(self) -> str:
+        raise Odd
+
+    @property
+    def __cause__(self) -> Any:
+        raise Odd
+
+    @property
+    def __class__(self) -> Any:
+        raise Odd
+
+
+@pytest.mark.parametrize(
+    ("error", "said", "names"),
+    [
+        (ShyError("x"), "ShyError: x", ("ShyError",)),
+        (ShyGroup("g", [OSError("x")]), "OSError: x", ("ShyGroup", "OSError")),
+        (Hostile(), "Hostile", ("Hostile",)),
+    ],
+    ids=["name", "exceptions", "all"],
+)
+def test_an_error_that_fails_when_it_is_looked_at_is_named(
+    error: BaseException, said: str, names: tuple[str, ...]
+) -> None:
+    assert described(error) == said
+    assert type_names(error) == names
+    log_frames("it is logged", error)
+
+
+async def test_what_is_no_exception_by_class_is_caught_too() -> None:
+    def odd(*_: Any) -> str:
+        raise Odd
+
+    tell([odd], "news")
+    assert told([odd], "news") == 1
+    assert guarded("w", odd, lambda error: type(error).__name__) == "Odd"
+    assert await guarded_async("w", odd, lambda error: type(error).__name__) == "Odd"
 
 
 def test_what_is_not_logged_is_not_prepared(caplog: pytest.LogCaptureFixture) -> None:

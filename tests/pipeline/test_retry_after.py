@@ -48,6 +48,7 @@ def found(raised: BaseException) -> float | None:
         (math.nan, None),
         (math.inf, None),
         ("soon", None),
+        (10**400, None),
         ("", None),
         (".", None),
         ("٣", None),
@@ -99,5 +100,14 @@ def test_a_property_that_fails_says_nothing() -> None:
         @property
         def retry_after(self) -> float:
             raise ArithmeticError
+
+    assert found(OddError()) is None
+
+
+def test_a_property_that_raises_what_is_no_exception_says_nothing() -> None:
+    class OddError(Exception):
+        @property
+        def retry_after(self) -> float:
+            raise BaseExceptionGroup("odd", [KeyError(), BaseException()])
 
     assert found(OddError()) is None

@@ -56,3 +56,26 @@ def test_shared_slots_are_not_those_of_a_tool_of_the_same_name() -> None:
 
     assert table.shared("x") is table.shared("x")
     assert table.shared("x") is not table.of_tool("x")
+
+
+class Counted:
+    """Counts how often it began anew."""
+
+    def __init__(self) -> None:
+        self.times = 0
+
+    def forget_loop(self) -> None:
+        self.times += 1
+
+
+def test_everything_bound_to_the_loop_begins_anew_and_all_else_stays() -> None:
+    table = StateTable()
+    here, gone, shared = table.of_tool("here"), table.of_tool("gone"), table.shared("name")
+    held = [slots.slot("counted", Counted) for slots in (here, gone, shared)]
+    plain = here.slot("plain", object)
+    table.retire("gone")
+
+    table.forget_loop()
+
+    assert [one.times for one in held] == [1, 1, 1]
+    assert here.find("plain") is plain

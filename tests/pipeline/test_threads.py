@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from seawall.pipeline.threads import MAX_IDLE, Threads, Workers
+from seawall.pipeline.threads import MAX_IDLE, Threads, Workers, depth
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -237,3 +237,89 @@ def test_who_waited_in_a_loop_that_is_gone_is_not_served() -> None:
 
     assert asyncio.run(comes_later()) == "again"
     assert not workers._places
+
+
+def test_when_the_loop_is_forgotten_places_are_free_and_late_ends_change_nothing() -> None:
+    threads, gate = Threads(), Gate()
+    workers = Workers(threads, 1)
+    loop = asyncio.new_event_loop()
+
+    async def leaves() -> list[Any]:
+        tasks = [started(workers, gate.work) for _ in range(2)]
+        await until(lambda: gate.running == 1)
+        tasks[0].cancel()
+        await asyncio.wait(tasks[:1])
+        return tasks
+
+    tasks = loop.run_until_complete(leaves())
+    loop.close()
+    assert (workers.busy, workers.abandoned, threads.abandoned) == (1, 1, 1)
+
+    workers.forget_loop()
+    threads.forget_loop()
+    assert (workers.busy, workers.abandoned, threads.abandoned) == (0, 0, 0)
+    gate.open.set()
+
+    async def comes_later() -> Any:
+        await until(lambda: gate.running == 0)
+        return await workers.run(lambda: "again", nothing)
+
+    assert asyncio.run(comes_later()) == "again"
+    del tasks
+    assert (workers.busy, workers.abandoned, threads.abandoned) == (0, 0, 0)
+
+
+def test_a_thread_whose_news_nobody_took_ends_when_the_loop_is_forgotten() -> None:
+    threads, gate = Threads(), Gate()
+    workers, found = Workers(threads, 1), list[threading.Thread]()
+    loop = asyncio.new_event_loop()
+
+    def work() -> None:
+        found.append(threading.current_thread())
+        gate.work()
+
+    async def leaves() -> Any:
+        task = started(workers, work)
+        await until(lambda: gate.running == 1)
+        return task
+
+    task = loop.run_until_complete(leaves())
+    gate.open.set()
+    # The news is in the loop's queue, but the loop does not run any more.
+    while not loop._ready:  # type: ignore[attr-defined]  # how else to see that it has come
+        found[0].join(0.001)
+    loop.close()
+    assert found[0].is_alive()
+
+    threads.forget_loop()
+
+    found[0].join(5)
+    assert not found[0].is_alive()
+    del task
+
+
+async def test_idle_threads_of_another_process_are_not_given_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    threads = Threads()
+    workers = Workers(threads, 1)
+    first = await workers.run(threading.current_thread, nothing)
+    assert await workers.run(threading.current_thread, nothing) is first
+
+    monkeypatch.setattr(threads, "_process", threads._process + 1)
+
+    assert await workers.run(threading.current_thread, nothing) is not first
+
+
+async def test_tools_that_wait_in_threads_are_counted_along_the_chain() -> None:
+    workers, loop = Workers(Threads(), 4), asyncio.get_running_loop()
+
+    async def inner() -> int:
+        found: int = await workers.run(depth, nothing)
+        return found
+
+    def outer() -> tuple[int, int]:
+        return depth(), asyncio.run_coroutine_threadsafe(inner(), loop).result(5)
+
+    assert await workers.run(outer, nothing) == (1, 2)
+    assert depth() == 0

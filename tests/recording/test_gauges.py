@@ -109,3 +109,9 @@ def test_values_become_numbers_and_labels_text_that_can_be_written() -> None:
 )
 def test_only_what_utf8_cannot_say_is_written_out(text: str, written: str) -> None:
     assert encodable(text) == written
+
+
+def test_of_two_sources_with_the_same_series_the_newest_stands() -> None:
+    found = read([lambda: [gauge_of(1, tool="a")], lambda: [gauge_of(2, tool="a")]], NOTHING)
+
+    assert [gauge.value for gauge in found["seawall_breaker_open"]] == [2]

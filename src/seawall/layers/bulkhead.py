@@ -65,10 +65,12 @@ class Bulkhead:
             refusal = await self._wait(call, room)
             if refusal is not None:
                 return refusal
+        era = room.era
         try:
             return await proceed(call)
         finally:
-            room.leave()
+            if era == room.era:
+                room.leave()
 
     async def _wait(self, call: Invocation, room: Room) -> ToolResult | None:
         if room.waiting >= self._longest_line:

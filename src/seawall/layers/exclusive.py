@@ -28,6 +28,14 @@ LONGEST_KEY = 200
 """Characters of an argument that are kept as they are; a longer one is kept as its hash."""
 
 
+class _Rooms(dict[str, Room]):
+    """The keys that are in use, each with its room."""
+
+    def forget_loop(self) -> None:
+        """Free all keys; calls of the former loop leave rooms that nobody enters any more."""
+        self.clear()
+
+
 class _Hold:
     """A key while its call runs. What outlives the call finds it no longer live."""
 
@@ -63,7 +71,7 @@ class Exclusive:
         self._argument = key.removeprefix("$")
         self._clock = context.clock
         self._count = context.count
-        self._rooms: dict[str, Room] = context.states.shared(self.name).slot("rooms", dict)
+        self._rooms: dict[str, Room] = context.states.shared(self.name).slot("rooms", _Rooms)
 
     @classmethod
     def for_tool(cls, context: LayerContext) -> Exclusive | None:

@@ -18,11 +18,18 @@ from seawall.contract.decision import Action, Decision
 from seawall.contract.errors import ConfigurationError, Fault
 from seawall.contract.failure import REASONS
 from seawall.layers.risk_policies import AllowlistPolicy, CallPolicy, RiskPolicy
-from seawall.layers.risk_questions import Answer, Confirm, NoAnswer, Outcome, Questions
-from seawall.pipeline.foreign import guarded
+from seawall.layers.risk_questions import (
+    Answer,
+    Confirm,
+    NoAnswer,
+    Outcome,
+    Questions,
+    standing_for,
+    verdict_of,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Mapping
 
     from seawall.contract.decision import Prepared
     from seawall.contract.result import ToolResult
@@ -60,9 +67,17 @@ class Gate(msgspec.Struct, frozen=True):
             raise ConfigurationError(faults)
 
 
-def verdict(gate: Gate, prepared: Prepared, permissions: Permissions) -> Decision | None:
-    """Tell what the gate makes of a call before anybody is asked; None if the policy failed."""
-    standing = permissions.decision(prepared.tool.name)
+def verdict(
+    gate: Gate,
+    prepared: Prepared,
+    permissions: Permissions,
+    memory: Mapping[str, Any] | None = None,
+) -> Decision | None:
+    """Tell what the gate makes of a call before anybody is asked; None if the policy failed.
+
+    `memory` is the session's; without it a person's allowance counts for the tool's name.
+    """
+    standing = standing_for(prepared.tool, permissions, memory or {})
     if standing is not None and standing.action == Action.DENY:
         return standing
     decision = _decided(gate.policy, prepared)
@@ -87,9 +102,9 @@ class RiskGate:
         self._may_be_allowed = self._open or action is Action.ASK
         self._questions: Questions | None = None
         if gate.confirm is not None and not self._shadow:
-            self._questions = Questions(
-                self._name, gate.confirm, gate.answer_within_s, context.clock, self._on_ask
-            )
+            # Kept with the tool's state: a gate may be gone before those it asked have ended.
+            left: set[Any] = context.states.of_tool(self._name).slot("risk_gate:left", set)
+            self._questions = Questions(self._tool, gate, context.clock, self._on_ask, left)
 
     @classmethod
     def for_tool(cls, context: LayerContext) -> RiskGate | None:
@@ -99,6 +114,8 @@ class RiskGate:
     def __call__(self, call: Invocation, proceed: Handler) -> Coroutine[Any, Any, ToolResult]:
         """Hand on the next layer's coroutine as it is, one frame less; or look closer."""
         standing = call.session.permissions.decision(self._name)
+        if standing is not None:
+            standing = self._standing(call)
         if standing is None:
             clear = self._open
         else:
@@ -106,6 +123,9 @@ class RiskGate:
         if clear:
             return proceed(call)  # type: ignore[return-value]  # handlers are made of async functions
         return self._gated(call, proceed)
+
+    def _standing(self, call: Invocation) -> Decision | None:
+        return standing_for(self._tool, call.session.permissions, call.session.memory)
 
     async def _gated(self, call: Invocation, proceed: Handler) -> ToolResult:
         refusal = await self._refusal(call)
@@ -119,7 +139,7 @@ class RiskGate:
         return await proceed(call)
 
     async def _refusal(self, call: Invocation) -> ToolResult | None:
-        standing = call.session.permissions.decision(self._name)
+        standing = self._standing(call)
         if standing is not None and standing.action == Action.DENY:
             return self._refused(call, "approval_denied", standing.reason)
         decision = self._fixed
@@ -198,21 +218,14 @@ def _fixed(policy: CallPolicy, tool: Tool) -> Decision | None:
 
 def _decided(policy: CallPolicy, prepared: Prepared) -> Decision | None:
     """Ask a policy; None if it raised or gave something that is no decision."""
-    said: Any = guarded(
-        f"the policy for {prepared.tool.name!r} raised",
-        lambda: policy.decide(prepared),
-        _no_decision,
-    )
+    what = f"the policy for {prepared.tool.name!r} raised"
+    said: Any = verdict_of(what, lambda: policy.decide(prepared), None)
     if isinstance(said, Decision) and said.action in _ACTIONS:
         return Decision(Action(said.action), said.reason)
     return None
 
 
 _ACTIONS = frozenset(Action)
-
-
-def _no_decision(_: BaseException) -> None:
-    return None
 
 
 def _spared(decision: Decision, standing: Decision | None, tool: Tool) -> Decision:

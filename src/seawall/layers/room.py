@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ class Room:
     To enter is `in_flight += 1`, left to the layers as they do it for every call.
     """
 
-    __slots__ = ("in_flight", "limit", "line")
+    __slots__ = ("era", "in_flight", "limit", "line")
 
     def __init__(self, limit: float = math.inf) -> None:
         self.limit = limit
@@ -28,6 +29,8 @@ class Room:
         """Places taken."""
         self.line: dict[asyncio.Future[None], None] = {}
         """Who waits, in order. To be read only."""
+        self.era = 0
+        """Counts the loops it was used in: a place of a former era must not be given back."""
 
     @property
     def waiting(self) -> int:
@@ -43,6 +46,7 @@ class Room:
         """Stand in line for `seconds` at most; whether a place was taken."""
         turn = asyncio.get_running_loop().create_future()
         self.line[turn] = None
+        era = self.era
         entered = False
         try:
             with clock.limit(seconds):
@@ -50,7 +54,7 @@ class Room:
             entered = turn.done() and not turn.cancelled()
         finally:
             # Cancelled: either still in line, or handed a place that nobody will use.
-            if not entered:
+            if not entered and era == self.era:
                 self._give_up(turn)
         return entered
 
@@ -65,7 +69,8 @@ class Room:
         while self.line and self.in_flight < self.limit:
             turn = next(iter(self.line))
             del self.line[turn]
-            if not turn.done():
+            # Of a loop that was closed: nobody there would take the place.
+            if not turn.done() and not turn.get_loop().is_closed():
                 self.in_flight += 1
                 turn.set_result(None)
 
@@ -74,7 +79,14 @@ class Room:
         self.limit = limit
         turn = next(iter(self.line), None)
         if turn is not None:
-            turn.get_loop().call_soon_threadsafe(self.admit)
+            with suppress(RuntimeError):  # closed: nobody waits any more
+                turn.get_loop().call_soon_threadsafe(self.admit)
+
+    def forget_loop(self) -> None:
+        """Be empty: the loop of all who were in it or in line is gone."""
+        self.era += 1
+        self.in_flight = 0
+        self.line = {}
 
     def _give_up(self, turn: asyncio.Future[None]) -> None:
         if turn in self.line:

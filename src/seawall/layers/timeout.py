@@ -9,7 +9,6 @@ that reports its progress may also be bound by how long it says nothing.
 from __future__ import annotations
 
 import asyncio
-import math
 from typing import TYPE_CHECKING, Any, cast
 
 from seawall.contract.failure import FailureCode
@@ -45,7 +44,7 @@ class Timeout:
         self._clock: Clock = context.clock
         self._grace_s = context.policy.grace_s
         self._count = context.count
-        self._orphans: set[asyncio.Task[None]] = context.slots.slot("let_go", set)
+        self._orphans: set[asyncio.Task[None]] = context.slots.slot("let_go", _Orphans)
         self._in_thread = not is_async(context.tool.executor)
         self._seconds = context.policy.timeout_s
         self._idle_s = context.policy.idle_timeout_s
@@ -58,7 +57,7 @@ class Timeout:
             self._idle_s = _widened(self._idle_s, duration)
         # Policies fix few lengths, so waits of equal length share one timer.
         fixed = self._seconds is not None and self._argument is None and self._idle_s is None
-        self._shared = context.clock.deadlines(self._seconds or 0) if fixed else None
+        self._shared = _deadlines(context, self._seconds or 0) if fixed else None
 
     @classmethod
     def for_tool(cls, context: LayerContext) -> Timeout | None:
@@ -107,14 +106,14 @@ class Timeout:
         reason = "deadline_exceeded" if by_deadline else "attempt_timeout"
         drive = Drive(attempt, call, self._clock, self._grace_s, self._orphans, reason)
         waits.enter(drive)
-        let_go = False
+        let_go = ""
         try:
             return await drive
         except asyncio.CancelledError:
             if not drive.expired or not drive.settle():
                 raise
-        except LetGo:
-            let_go = True
+        except LetGo as left:
+            let_go = "goes on" if left.goes_on else "was ended"
             if not drive.settle():
                 raise asyncio.CancelledError from None
         finally:
@@ -150,13 +149,13 @@ class Timeout:
             may_have_run=call.started,
         )
 
-    def _given_up(self, call: Invocation, said: str, reason: str, *, let_go: bool) -> ToolResult:
+    def _given_up(self, call: Invocation, said: str, reason: str, *, let_go: str) -> ToolResult:
         self._count(self.name, "expired")
         if not call.begun:
             said += "; it waited for a free thread and was not begun"
         elif let_go:
             self._count(self.name, "let_go")
-            said += "; it did not stop when it was told to, and may go on"
+            said += f"; it did not stop when it was told to, and {let_go}"
         elif self._in_thread:
             self._count(self.name, "thread_abandoned")
             said += "; it runs in a thread that cannot be stopped, and may go on"
@@ -190,8 +189,26 @@ class _Single:
 Waits = Deadlines | _Single | IdleWait
 
 
+class _Orphans(set["asyncio.Task[None]"]):
+    """Attempts that were let go and still run."""
+
+    def forget_loop(self) -> None:
+        """Those of a loop that is gone run no more."""
+        self.clear()
+
+
+def _deadlines(context: LayerContext, seconds: float) -> Deadlines:
+    """Share one timer between all waits of this length in this pipeline."""
+    slots = context.states.shared("deadlines")
+    return slots.slot(repr(seconds), lambda: Deadlines(context.clock, seconds))
+
+
 def _widened(limit_s: float | None, duration_s: float) -> float | None:
     return None if limit_s is None else max(limit_s, duration_s + DURATION_MARGIN_S)
+
+
+LONGEST_ARGUED_S = 86_400
+"""Seconds that an argument may widen a limit to, whatever it says."""
 
 
 def argued_duration(call: Invocation, argument: str) -> float:
@@ -199,8 +216,12 @@ def argued_duration(call: Invocation, argument: str) -> float:
     value = call.arguments.get(argument) if call.prepared() is None else None
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return 0.0
-    seconds = value / 1000 if argument.endswith("_ms") else float(value)
-    return seconds if math.isfinite(seconds) and seconds > 0 else 0.0
+    if not 0 < value < float("inf"):
+        return 0.0
+    # Bounded first: an integer may be beyond all floats.
+    if argument.endswith("_ms"):
+        return min(value, LONGEST_ARGUED_S * 1000) / 1000
+    return float(min(value, LONGEST_ARGUED_S))
 
 
 def shown_seconds(seconds: float) -> str:

@@ -122,7 +122,8 @@ class Asking:
 
     async def _approved(self, route: Route, call: Invocation, where: str) -> bool | ToolResult:
         gate = self._front.gate
-        decision = verdict(gate, call.as_prepared(), call.session.permissions)
+        session = call.session
+        decision = verdict(gate, call.as_prepared(), session.permissions, session.memory)
         if decision is not None and decision.action is Action.ALLOW:
             return False
         layer = self._front.gate_of(route, _telling(gate, where))

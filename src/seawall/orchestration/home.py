@@ -6,14 +6,18 @@ All state of a pipeline is touched in one loop only; that is why no layer needs 
 from __future__ import annotations
 
 import asyncio
+import inspect
+import os
 import threading
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from seawall.pipeline.foreign import NOT_OURS
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Iterator
 
 T = TypeVar("T")
 
@@ -24,15 +28,16 @@ _running = asyncio.get_running_loop
 
 
 class Home:
-    """One loop: that of the first call, until it is closed."""
+    """One loop: that of the first call, until it is closed, or left behind by a fork."""
 
-    __slots__ = ("_guard", "_loop", "_on_move", "_private", "_thread_id")
+    __slots__ = ("_guards", "_loop", "_on_move", "_private", "_process", "_thread_id")
 
     def __init__(self, on_move: Callable[[], None] = lambda: None) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread_id = 0
         self._private: _LoopThread | None = None
-        self._guard = threading.Lock()
+        self._process = os.getpid()
+        self._guards: dict[int, threading.Lock] = {}
         self._on_move = on_move
 
     def enter(self) -> None:
@@ -41,8 +46,22 @@ class Home:
         if loop is not self._loop:
             self._move_in(loop)
 
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        """One thread at a time; in a forked process first leave behind what did not come along.
+
+        A guard for each process, as that of the former may be held by a thread left there.
+        """
+        process = os.getpid()
+        with self._guards.setdefault(process, threading.Lock()):
+            if self._process != process:
+                self._process = process
+                self._loop = self._private = None
+                self._on_move()
+            yield
+
     def _move_in(self, loop: asyncio.AbstractEventLoop) -> None:
-        with self._guard:
+        with self._guarded():
             home = self._loop
             if home is loop:
                 return
@@ -78,14 +97,18 @@ class Home:
             return _outcome(future, loop)
         finally:
             future.cancel()
+            if loop.is_closed() and inspect.getcoroutinestate(coro) == inspect.CORO_CREATED:
+                coro.close()
 
     def _for_sync(self) -> asyncio.AbstractEventLoop:
         try:
             current = _running()
         except RuntimeError:
             current = None
-        with self._guard:
+        with self._guarded():
             home = self._loop
+            if self._private is not None and self._private.ending:
+                self._private.join()
             if current is not None and (home is None or home is current or home.is_closed()):
                 raise RuntimeError(
                     "call_sync would stop the event loop that is running here; use"
@@ -107,9 +130,15 @@ class Home:
 
     def close(self) -> None:
         """End the loop that was made for `call_sync`, if there is one."""
-        private, self._private = self._private, None
-        if private is not None:
+        private = self._private
+        if private is not None and private.is_here():
             private.stop()
+            return
+        # Guarded to the end, so that no call comes to a loop that is about to be closed.
+        with self._guarded():
+            private, self._private = self._private, None
+            if private is not None:
+                private.stop()
 
 
 _ENDED = "the event loop of this pipeline ended before the call did; whether it ran is not known"
@@ -120,13 +149,20 @@ def _outcome(future: Future[T], loop: asyncio.AbstractEventLoop) -> T:
     ran = True
     while True:
         with suppress(FutureTimeoutError):
-            return future.result(LOOK_AGAIN_S)
+            return _answer(future, LOOK_AGAIN_S)
         if future.done():
-            return future.result()
+            return _answer(future)
         # Twice: a program may run its loop again for its next piece of work.
         ran_before, ran = ran, loop.is_running()
         if loop.is_closed() or not (ran or ran_before):
             raise RuntimeError(_ENDED)
+
+
+def _answer(future: Future[T], seconds: float | None = None) -> T:
+    try:
+        return future.result(seconds)
+    except CancelledError as error:  # only an ending loop cancels what nobody else can reach
+        raise RuntimeError(_ENDED) from error
 
 
 class _LoopThread:
@@ -134,6 +170,8 @@ class _LoopThread:
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
+        self.ending = False
+        """Whether it takes no more work, and will be closed soon."""
         running = threading.Event()
         self.loop.call_soon(running.set)
         self._thread = threading.Thread(target=self._run, name="seawall-loop", daemon=True)
@@ -144,9 +182,15 @@ class _LoopThread:
 
     def _run(self) -> None:
         asyncio.set_event_loop(self.loop)
-        self.loop.run_forever()
-        self.loop.run_until_complete(self._wind_up())
-        self.loop.close()
+        # What no event loop survives is raised where the call is waited for.
+        with suppress(*NOT_OURS, SystemExit):
+            self.loop.run_forever()
+        self.ending = True
+        try:
+            with suppress(*NOT_OURS, SystemExit):
+                self.loop.run_until_complete(self._wind_up())
+        finally:
+            self.loop.close()
 
     async def _wind_up(self) -> None:
         # Whoever waits for a call in another thread must hear that it will not be answered.
@@ -158,6 +202,15 @@ class _LoopThread:
         await self.loop.shutdown_asyncgens()
 
     def stop(self) -> None:
-        self.loop.call_soon_threadsafe(self.loop.stop)
-        if threading.get_ident() != self.thread_id:
+        with suppress(RuntimeError):  # closed: a call has ended it
+            self.loop.call_soon_threadsafe(self.loop.stop)
+        self.join()
+
+    def is_here(self) -> bool:
+        """Whether this is its thread."""
+        return threading.get_ident() == self.thread_id
+
+    def join(self) -> None:
+        """Wait for its end, but not for a tool that ignores it."""
+        if not self.is_here():
             self._thread.join(timeout=5)

@@ -137,6 +137,8 @@ class _Hooked:
         digester = self._context.part(Digester)
         if beside.signature is None and digester is not None:
             beside.signature = digester.of(call.tool.name, call.arguments)
+        # What was approved is not what would run.
+        call.verdicts = tuple(said for said in call.verdicts if said != APPROVED)
         self._noted(call, "rewritten")
         return call.rewrite(copied(dict(arguments)))
 

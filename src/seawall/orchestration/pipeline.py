@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import weakref
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from seawall.contract.decision import Action
@@ -24,11 +25,11 @@ from seawall.pipeline.chance import Chance, SystemChance
 from seawall.pipeline.clock import Clock, Limit, SystemClock
 from seawall.pipeline.context import MAX_DEPTH
 from seawall.pipeline.digest import Digester
-from seawall.pipeline.foreign import told
+from seawall.pipeline.foreign import attempted, told
 from seawall.pipeline.invocation import Handler, Invocation, Progress
 from seawall.pipeline.session import Session
 from seawall.pipeline.state import StateTable
-from seawall.pipeline.threads import Threads
+from seawall.pipeline.threads import Threads, depth
 from seawall.policy.build import Builder, Given, listed
 from seawall.policy.model import Policies
 from seawall.recording.metrics import Metrics
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from seawall.orchestration.hooks import Hook
     from seawall.pipeline.recorder import Recorder
     from seawall.pipeline.route import Route
+    from seawall.recording.gauges import Gauge
 
 
 class Pipeline:
@@ -98,7 +100,7 @@ class Pipeline:
         self.breakers = Breakers(self)
         self._chance = chance or SystemChance()
         self._threads = Threads()
-        self._home = Home(self.clock.forget_loop)
+        self._home = Home(self._forget_loop)
         self._session = Session()
         self._on_progress = on_progress
         self._recorders: tuple[Recorder, ...] = (
@@ -146,7 +148,7 @@ class Pipeline:
             if self.registry.quarantine_reason(tool.name) is None:
                 self.tool_added(tool)
         self.registry.watch(self)
-        self.metrics.watch(lambda: gauges(self._routes, self.states, self._threads))
+        self._unwatch = _watched(self, self._gauges, self.metrics)
 
     def _made_gate(
         self,
@@ -178,6 +180,7 @@ class Pipeline:
         instead of the policy's, `deadline_s` the whole call: gates, waits and attempts together.
         `truncated` says that the provider cut the call off, so that it is refused.
         """
+        call_id = call_id if isinstance(call_id, str) else _id_of(call_id)
         route = self._routes.get(name) if isinstance(name, str) else None
         watch = self._loop_of_all if session is None else self.loop_detector
         if route is None:
@@ -273,7 +276,8 @@ class Pipeline:
                 return route.finish(call, refusal)
         if deadline_s is None:
             deadline_s = route.policy.deadline_s
-        route.in_flight += 1
+        calls = route.calls
+        calls.count += 1
         try:
             if timeout_s is None and deadline_s is None and call.aside is None:
                 result = await route.handle(call)
@@ -283,7 +287,7 @@ class Pipeline:
             route.broken_off(call, error)
             raise
         finally:
-            route.in_flight -= 1
+            calls.count -= 1
         if watch is not None:
             result = watch.seen(call, result, route.digest(call))
         return route.finish(call, result)
@@ -345,7 +349,15 @@ class Pipeline:
         """Call from code that is not async, in any thread but the loop's own.
 
         Goes to the pipeline's loop if that runs, else to a loop kept in a thread of its own.
+        Raises `RuntimeError` if that loop ends first, by `aclose` too: whether the tool ran is
+        not known then.
+
+        A tool in a thread may use it, at most `MAX_DEPTH` deep, and keeps its thread while it
+        waits. If the call needs a thread of a tool whose `max_threads` all wait for such calls,
+        none of them goes on before a time limit ends it: give such tools a timeout.
         """
+        if depth() >= MAX_DEPTH:
+            return _too_deep(name)
         return self._home.run(lambda: self.call(name, arguments, **options))
 
     def replace_policies(self, policies: Policies) -> None:
@@ -402,14 +414,7 @@ class Pipeline:
     ) -> ToolResult:
         """Call a tool for a tool: the same layers and session, what is left of its deadline."""
         if outer.depth + 1 >= MAX_DEPTH:
-            return ToolResult.failed(
-                FailureCode.PERMISSION_DENIED,
-                f"tools may call tools {MAX_DEPTH} deep, and this call would be deeper",
-                reason="denied_by_policy",
-                layer="pipeline",
-                tool=name,
-                may_have_run=False,
-            )
+            return _too_deep(name)
         self._home.enter()
         route = self._routes.get(name) if isinstance(name, str) else None
         if route is None:
@@ -463,8 +468,22 @@ class Pipeline:
             return quarantined(name, reason, call_id)
         return no_such_tool(self.registry, name, call_id, allowed=self._usable(session))
 
+    def _gauges(self) -> Iterable[Gauge]:
+        return gauges(self._routes, self.states, self._threads)
+
+    def _forget_loop(self) -> None:
+        """Take back what calls of a loop that is gone, or left behind by a fork, still hold."""
+        self.states.forget_loop()
+        self._threads.forget_loop()
+        for route in tuple(self._routes.values()):
+            route.forget_loop()
+
     async def aclose(self) -> None:
-        """End idle threads and the loop of `call_sync`, if there is one."""
+        """End idle threads and the loop of `call_sync`, if there is one; give no more gauges.
+
+        Who waits in `call_sync` meanwhile gets a `RuntimeError`.
+        """
+        self._unwatch()
         self._threads.close()
         self._home.close()
 
@@ -478,6 +497,33 @@ class Pipeline:
         trace: TracebackType | None,
     ) -> None:
         await self.aclose()
+
+
+def _watched(
+    pipeline: Pipeline, read: Callable[[], Iterable[Gauge]], metrics: Metrics
+) -> Callable[[], Any]:
+    """Give a pipeline's gauges until it is collected, or until what is returned is called."""
+    found = weakref.WeakMethod(read)
+
+    def source() -> Iterable[Gauge]:
+        read_now = found()
+        return () if read_now is None else read_now()
+
+    metrics.watch(source)
+    finalizer = weakref.finalize(pipeline, metrics.unwatch, source)
+    finalizer.atexit = False
+    return finalizer
+
+
+def _too_deep(name: str) -> ToolResult:
+    return ToolResult.failed(
+        FailureCode.PERMISSION_DENIED,
+        f"tools may call tools {MAX_DEPTH} deep, and this call would be deeper",
+        reason="denied_by_policy",
+        layer="pipeline",
+        tool=name,
+        may_have_run=False,
+    )
 
 
 def _trace(policies: Policies, clock: Clock) -> TraceRecorder:
@@ -513,6 +559,11 @@ class _Deadline(Limit):
         if self._call.deadline is not None and not self.expired:
             self._call.deadline += now - self._paused
             self._timer = self._clock.call_later(max(self._call.deadline - now, 0), self.expire)
+
+
+def _id_of(given: Any) -> str:
+    """Make a text of a call id that is none; empty, so that one is drawn, if that cannot be."""
+    return "" if given is None else attempted(lambda: str.__getitem__(str(given), slice(200)), "")
 
 
 def _width(width: int) -> int:

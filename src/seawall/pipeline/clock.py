@@ -30,9 +30,6 @@ class Expiring(Protocol):
 class Clock:
     """Monotonic seconds, waits and limits. A subclass says what time it is and how to be woken."""
 
-    def __init__(self) -> None:
-        self._deadlines: dict[float, Deadlines] = {}
-
     def now(self) -> float:
         """Monotonic seconds from an arbitrary start."""
         raise NotImplementedError
@@ -67,24 +64,11 @@ class Clock:
         """
         return Limit(self, seconds)
 
-    def deadlines(self, seconds: float) -> Deadlines:
-        """Share one timer between all waits of this length; for lengths that policies fix."""
-        found = self._deadlines.get(seconds)
-        if found is None:
-            found = self._deadlines[seconds] = Deadlines(self, seconds)
-        return found
-
-    def forget_loop(self) -> None:
-        """Drop waits and timers that belonged to a loop that was closed."""
-        for shared in self._deadlines.values():
-            shared.forget_loop()
-
 
 class SystemClock(Clock):
     """The real clock."""
 
     def __init__(self) -> None:
-        super().__init__()
         # Bound once: a method that only forwards would be paid for at every layer.
         self.now = time.monotonic  # type: ignore[method-assign]  # same signature, one call less
         self.wall = time.time  # type: ignore[method-assign]  # same signature, one call less
@@ -101,7 +85,8 @@ class SystemClock(Clock):
 class Deadlines:
     """Waits of one length, in the order they end, behind a single timer.
 
-    A wait that ends early is removed at once, so only what is in flight is held.
+    A wait that ends early is removed at once, so only what is in flight is held. They belong to
+    one loop, while a clock may serve pipelines in many: each pipeline has its own.
     """
 
     __slots__ = ("_armed", "_clock", "_waiting", "seconds")

@@ -7,7 +7,7 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -21,9 +21,9 @@ from seawall.contract.content import (
     ResourceLink,
     TextContent,
 )
-from seawall.contract.failure import Failure, FailureCode, ToolFailed
+from seawall.contract.failure import Failure, FailureCode, Issue, ToolFailed
 from seawall.contract.result import ToolResult
-from seawall.pipeline.foreign import described, leaves, type_names
+from seawall.pipeline.foreign import attempted, described, is_a, leaves, type_names, without
 from seawall.pipeline.plain import Plain
 
 if TYPE_CHECKING:
@@ -64,6 +64,8 @@ def _own_result(value: ToolResult, call: Invocation) -> ToolResult:
     content, structured, failure = value.content, value.structured_content, value.failure
     if not (isinstance(content, tuple) and all(isinstance(block, _BLOCKS) for block in content)):
         content = parts_of(content)[0] if content else ()
+    else:
+        content = tuple(map(_sound, content))
     if structured is not None:
         structured = _of_data(structured)[1]
     if failure is not None:
@@ -93,6 +95,30 @@ def _shortened(content: tuple[Content, ...]) -> str:
     return line if len(line) <= 500 else line[:499] + "…"
 
 
+def _sound(block: Content) -> Content:
+    """Give a block that a tool built as JSON can say it; nearly always it is itself."""
+    if type(block) is TextContent and block.annotations is None and block.meta is None:
+        text = block.text
+        if type(text) is str:
+            return block if _valid(text) is text else TextContent(text=_valid(text))
+        return parts_of(text)[0][0] if text is not None else TextContent(text="")
+    return _as_json(block) or _of_odd_block(block)
+
+
+def _as_json(block: Content) -> Content | None:
+    try:
+        found: Content = msgspec.json.decode(_encode(block), type=type(block))
+    except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError):
+        return None
+    return found
+
+
+def _of_odd_block(block: Content) -> Content:
+    """Say a block as plain data, in its own form if that fits, else as text."""
+    plain = _PlainData().of(msgspec.structs.asdict(block))
+    return _as_json(type(block)(**plain)) or _of_data(plain)[0][0]
+
+
 def parts_of(value: Any) -> tuple[tuple[Content, ...], Any]:
     """Content blocks and structured content of any value."""
     if isinstance(value, str):
@@ -100,13 +126,13 @@ def parts_of(value: Any) -> tuple[tuple[Content, ...], Any]:
     if value is None:
         return (), None
     if isinstance(value, _BLOCKS):
-        return (value,), None
+        return (_sound(value),), None
     if isinstance(value, (bytes, bytearray, memoryview)):
         return (_of_bytes(bytes(value)),), None
     if isinstance(value, Iterator):
         value = _taken(value)
     if isinstance(value, (list, tuple)) and value and all(isinstance(v, _BLOCKS) for v in value):
-        return tuple(value), None
+        return tuple(map(_sound, value)), None
     return _of_data(value)
 
 
@@ -172,6 +198,8 @@ def _taken(items: Iterator[Any]) -> list[Any]:
 
 
 def _valid(text: str) -> str:
+    if text.isascii():
+        return text
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -188,16 +216,24 @@ def _of_bytes(data: bytes) -> Content:
         return EmbeddedResource(resource=resource)
 
 
-def failure_of(error: BaseException, *, retry_after_s: float | None = None) -> Failure:
+def is_answer(error: BaseException) -> bool:
+    """Whether a tool chose what it raised: `ToolFailed` with a failure."""
+    return is_a(error, ToolFailed) and attempted(lambda: hasattr(error, "failure"), otherwise=False)
+
+
+def failure_of(
+    error: BaseException, *, retry_after_s: float | None = None, secrets: Iterable[str] = ()
+) -> Failure:
     """The failure of what an executor raised: by type, with a masked and bounded line."""
-    if isinstance(error, ToolFailed):
-        return _own_failure(error.failure)
+    if is_answer(error):
+        own = _own_failure(attempted(lambda: getattr(error, "failure", None), None))
+        return _discreet(own, tuple(secrets)) if secrets else own
     leaf = leaves(error)[0]
     code, reason, retryable = _kind(leaf)
     return Failure(
         code=code,
         reason=reason,
-        message=described(error),
+        message=described(error, secrets),
         layer="executor",
         retryable=retryable,
         retry_after_s=retry_after_s,
@@ -207,7 +243,7 @@ def failure_of(error: BaseException, *, retry_after_s: float | None = None) -> F
     )
 
 
-def _own_failure(own: Failure) -> Failure:
+def _own_failure(own: Any) -> Failure:
     """Make a tool's own failure sound: nobody has checked what the tool put into it."""
     try:
         found = msgspec.convert(msgspec.to_builtins(own), Failure)
@@ -228,6 +264,23 @@ def _own_failure(own: Failure) -> Failure:
     )
 
 
+def _discreet(failure: Failure, secrets: tuple[str, ...]) -> Failure:
+    """Take secrets out of all that a model reads of a failure."""
+    return msgspec.structs.replace(
+        failure,
+        message=without(failure.message, secrets),
+        guidance=without(failure.guidance, secrets),
+        hints=tuple(without(hint, secrets) for hint in failure.hints),
+        issues=tuple(discreet(issue, secrets) for issue in failure.issues),
+    )
+
+
+def discreet(issue: Issue, secrets: Iterable[str]) -> Issue:
+    """Take secrets out of an issue, and what no text can hold."""
+    message = _within(without(issue.message, secrets), MAX_MESSAGE)
+    return Issue(_valid(without(issue.path, secrets)), message, issue.keyword)
+
+
 _UNREADABLE = "the tool failed, and said it in a form that cannot be read"
 
 
@@ -245,7 +298,7 @@ _KINDS: tuple[tuple[Any, FailureCode, str, bool], ...] = (
 
 def _kind(error: BaseException) -> tuple[FailureCode, str, bool]:
     for kinds, code, reason, retryable in _KINDS:
-        if isinstance(error, kinds):
+        if is_a(error, kinds):
             return code, reason, retryable
     return FailureCode.EXECUTION_FAILED, "tool_failed", True
 
@@ -261,6 +314,6 @@ def is_infrastructure(failure: Failure, error: BaseException | None) -> bool:
         return False
     if failure.reason in ("transport", "tool_timeout"):
         return True
-    if error is None or isinstance(error, ToolFailed):
+    if error is None or is_answer(error):
         return False
-    return not isinstance(leaves(error)[0], _FILE_ERRORS)
+    return not is_a(leaves(error)[0], _FILE_ERRORS)

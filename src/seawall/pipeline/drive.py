@@ -3,7 +3,8 @@
 A scope in the caller's task cannot leave a tool that ignores its cancellation, and a task per
 attempt costs more than all layers together. So the coroutine is driven by hand: while it is well
 this is one generator around it; once cancelled it gets a bounded grace, in the same task, so that
-its own scopes still end where they began; after that it goes on in a task of its own, counted.
+its own scopes still end where they began; after that it is ended where it stands, and only one
+that will not end even so goes on in a task of its own, counted.
 """
 
 from __future__ import annotations
@@ -26,8 +27,13 @@ Future = asyncio.Future
 _Steps = Generator[Any, None, T]
 
 
-class LetGo(Exception):  # noqa: N818  # not an error: the coroutine is still running elsewhere
-    """The coroutine did not end within its grace and runs on alone."""
+class LetGo(Exception):  # noqa: N818  # not an error: the coroutine was given its grace
+    """The coroutine did not end within its grace, and is not waited for any more."""
+
+    def __init__(self, *, goes_on: bool) -> None:
+        super().__init__()
+        self.goes_on = goes_on
+        """Whether it runs on alone, or was ended where it stood."""
 
 
 class _Ended(Exception):  # noqa: N818  # how a generator hands on the value of a coroutine's end
@@ -164,7 +170,7 @@ class Drive(Generic[T]):
                 except StopIteration as stop:
                     # Whoever cancelled is obeyed, even if the coroutine swallowed it.
                     if self._is_cancelled:
-                        raise asyncio.CancelledError from None
+                        raise cancel from None
                     raise _Ended(stop.value) from None
                 if not self._is_cancelled:
                     call.cancel_reason = None
@@ -214,12 +220,20 @@ class Drive(Generic[T]):
         return self._coro.send(None)
 
     def _let_go(self, waiting: asyncio.Future[Any] | None) -> None:
+        # Ended where it stands: its scopes belong to our task, and would cancel it later if the
+        # coroutine went on elsewhere. Only one that will not end even so goes on alone.
         self._call.end_attempt(self._clock.now())
+        try:
+            waiting = self._coro.throw(GeneratorExit())
+        except BaseException as ended:  # however it ended, it has ended
+            if self.expired:
+                raise LetGo(goes_on=False) from ended
+            raise asyncio.CancelledError from ended
         orphan = asyncio.get_running_loop().create_task(_finish(self._coro, waiting))
         self._orphans.add(orphan)
         orphan.add_done_callback(self._orphans.discard)
         if self.expired:
-            raise LetGo
+            raise LetGo(goes_on=True)
         raise asyncio.CancelledError
 
 

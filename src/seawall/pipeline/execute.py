@@ -8,18 +8,21 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
+import itertools
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from seawall.contract.failure import FailureCode, ToolFailed
+from seawall.contract.failure import FailureCode
 from seawall.contract.result import ToolResult
+from seawall.pipeline.arguments.explain import secret_values
 from seawall.pipeline.context import ToolContext
-from seawall.pipeline.convert import failure_of, parts_of, result_of
+from seawall.pipeline.convert import MAX_ITEMS, failure_of, is_answer, parts_of, result_of
 from seawall.pipeline.copying import copied
-from seawall.pipeline.foreign import NOT_OURS, Foreign, log_frames
+from seawall.pipeline.foreign import NOT_OURS, log_frames
 from seawall.pipeline.retry_after import retry_after_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncIterator, Callable
 
     from seawall.contract.tool import Executor, Tool
     from seawall.pipeline.clock import Clock
@@ -62,10 +65,10 @@ def executing(
             if call.live and call.attempt == context.attempt:
                 call.end_attempt(now())
         if error is None:
-            try:
-                return result_of(value, call)
-            except Foreign as raised:  # of code that came with the value: a generator, a model
-                error = raised
+            made = _made(value, call)
+            if isinstance(made, ToolResult):
+                return made
+            error = made
         if on_defect == "raise":
             raise error
         return _failed(call, context, error, clock)
@@ -78,14 +81,25 @@ def _is_cancelled() -> bool:
     return task is None or task.cancelling() > 0
 
 
+def _made(value: Any, call: Invocation) -> ToolResult | BaseException:
+    try:
+        return result_of(value, call)
+    except NOT_OURS:
+        raise
+    except BaseException as raised:  # noqa: BLE001  # of code that came with the value
+        return raised
+
+
 def _failed(
     call: Invocation, context: ToolContext, error: BaseException, clock: Clock
 ) -> ToolResult:
     if call.attempt == context.attempt:
         call.error = error
-    if not isinstance(error, ToolFailed):  # that is an answer, and was chosen
-        log_frames(f"tool {call.tool.name!r} raised", error)
-    failure = failure_of(error, retry_after_s=retry_after_of(error, clock.wall))
+    secrets = secret_values(call.tool.input_schema, call.known_arguments())
+    if not is_answer(error):
+        log_frames(f"tool {call.tool.name!r} raised", error, secrets=secrets)
+    wait_s = retry_after_of(error, clock.wall)
+    failure = failure_of(error, retry_after_s=wait_s, secrets=secrets)
     return result_of(ToolResult.of_failure(failure), call)
 
 
@@ -117,7 +131,13 @@ def _runner(executor: Executor, workers: Callable[[], Workers], clock: Clock) ->
 
 def _own(call: Invocation) -> Any:
     """What this attempt may change as it likes: the next one begins with the same."""
-    return copied(call.arguments) if call.bound is None else call.bound
+    if call.bound is None:
+        return copied(call.arguments)
+    check = call.tool.check
+    if call.attempt == 1 or check is None:
+        return call.bound
+    bound, issues = check(copied(call.arguments))
+    return call.bound if issues else bound
 
 
 def _streaming(executor: Executor) -> Any:
@@ -161,7 +181,9 @@ def _in_thread(executor: Executor, workers: Callable[[], Workers], clock: Clock)
 
         def work() -> Any:
             value = executor(arguments, context)
-            return _consumed(value, context) if inspect.isgenerator(value) else value
+            if inspect.isgenerator(value):
+                return _consumed(value, context)
+            return _drained(value, context) if isinstance(value, Iterator) else value
 
         value = await workers().run(work, started)
         if inspect.isasyncgen(value):
@@ -182,6 +204,19 @@ def _consumed(items: Iterator[Any], context: ToolContext) -> Any:
             context.progress(_partial(held))
         held = item
     return None if held is nothing else held
+
+
+def _drained(items: Iterator[Any], context: ToolContext) -> list[Any]:
+    """Take what an iterator gives while its call is wanted: it may work, and block, as it goes."""
+    taken = []
+    for item in itertools.islice(items, MAX_ITEMS):
+        if context.cancelled:
+            break
+        taken.append(item)
+    close = getattr(items, "close", None)
+    if callable(close):
+        close()
+    return taken
 
 
 def refused_overload(call: Invocation, message: str, *, layer: str) -> ToolResult:

@@ -7,10 +7,14 @@ text of an exception.
 
 from __future__ import annotations
 
+import asyncio
+import json
 import logging
 import re
 import traceback
+from collections import deque
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote, quote_plus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -20,90 +24,183 @@ T = TypeVar("T")
 log = logging.getLogger("seawall")
 
 MAX_MESSAGE = 500
-
-Foreign = (Exception, SystemExit)
-"""What is turned into a value. `SystemExit` too: a tool must not end the program around it."""
+MAX_NAME = 100
+"""Characters of the name of a type."""
 
 NOT_OURS = (KeyboardInterrupt, GeneratorExit)
-"""What is no answer of a tool, whoever raises it."""
+"""What is no answer of foreign code, whoever raises it; all else becomes a value.
 
+`SystemExit` too: a tool must not end the program around it.
+"""
+
+_KEY = (
+    r"(?:key|token|secret|passw(?:or)?d|passphrase|pwd|signature|sig|credentials?|session[_-]?id)"
+)
+_RUN = r"(?<![\w+/=-])(?=[a-z+/=_-]*[0-9])[\w+=-][\w+/=-]{31,}"
 _SECRETS = re.compile(
-    r"""(?ix)
-    (?P<keyed>\b[\w-]*(?:key|token|secret|passw(?:or)?d|pwd|authorization|signature|credential|sig)\b
-        ["']?\s*(?:=|:|%3d)\s*["']?) (?:bearer\s+|basic\s+)? [^\s&"',;)}\]]+
-    | (?P<scheme>\b(?:bearer|basic)\s+) [\w+/=.~-]{6,}
-    | (?P<user>://[^\s/:@]*:) [^\s/@]+ (?=@)
-    | \b(?:sk|pk|rk|ghp|gho|ghs|github_pat|glpat|xox[abprs]|hf|npm|pypi)[-_][\w-]{8,}
-    | \bAKIA[0-9A-Z]{12,} | \bAIza[\w-]{10,} | \beyJ[\w-]{8,}\.[\w.-]+
+    rf"""(?ix)
+    (?P<line>(?<![\w-])(?:[\w-]{{0,40}}authorization|(?:set-)?cookie2?)
+        \\?["']?\s*(?:=>?|:|%3d)\s*) [^\r\n]+
+    | (?P<keyed>(?<![\w-])[\w-]*{_KEY}\b \\?["']?\s*(?:=>?|:|%3d)\s*)
+        (?: (?:bearer\s+|basic\s+)? [^\s&"',;)}}\]\\]+
+          | [bru]?\\*"(?:[^"\\]|\\.)*(?:"|\\?$) | [bru]?\\*'(?:[^'\\]|\\.)*(?:'|\\?$) )
+    | (?P<near>(?<![\w-])[\w-]*{_KEY}\b
+        (?:[^\w\r\n]{{1,4}}\w{{1,12}}){{0,3}}?[^\w\r\n]{{1,4}}) {_RUN}
+    | {_RUN} (?= (?:[^\w\r\n]{{1,4}}\w{{1,12}}){{0,4}}?[^\w\r\n]{{1,4}}[\w-]{{0,40}}{_KEY}\b )
+    | (?P<scheme>\b(?:bearer|basic)\s+) [\w+/=.~-]{{6,}}
+    | (?P<user>://[^\s/:@]*:) [^\s/]+ (?=@)
+    | (?P<host>://) (?!git@)[^\s/:@]+ (?=@)
+    | \b(?:sk|pk|rk|ghp|gho|ghs|github_pat|glpat|xox[abprs]|hf|npm|pypi)[-_][\w-]{{8,}}
+    | \bAKIA[0-9A-Z]{{12,}} | \bAIza[\w-]{{10,}}
+    | \beyJ[\w-]{{8,}}\.[\w.-]+ | \be[wy][\w-]{{15,}}\.[\w-]{{15,}}\.[\w-]{{15,}}
     | -----BEGIN[ ][A-Z ]*PRIVATE[ ]KEY-----.*
     """
 )
+
+_WORDLIKE = 4
+"""Characters below which a secret is only looked for as a word of its own."""
+_TELLING = 12
+"""Characters of a secret's beginning that give it away: texts are cut, by `int()` for one."""
+
+# As Python keeps them: what a class puts over these names is foreign code.
+_name = type.__dict__["__name__"].__get__
+_exceptions = BaseExceptionGroup.__dict__["exceptions"].__get__
+_cause = BaseException.__dict__["__cause__"].__get__
+_traceback = BaseException.__dict__["__traceback__"].__get__
 
 
 def masked(text: str) -> str:
     """Replace what looks like a secret: keyed values, tokens of known shapes, URL passwords."""
 
     def mask(found: re.Match[str]) -> str:
-        kept = found.group("keyed") or found.group("scheme") or found.group("user") or ""
-        return f"{kept}…"
+        return f"{found.group(found.lastgroup) if found.lastgroup else ''}…"
 
     return _SECRETS.sub(mask, text)
 
 
-def first_line(error: BaseException, *, limit: int = MAX_MESSAGE) -> str:
-    """The first line of what an exception says: masked, printable, `limit` characters at most."""
+def without(text: str, secrets: Iterable[str]) -> str:
+    """Replace what is known to be secret, also as `repr`, JSON or an address would write it.
+
+    Of a long secret its beginning is replaced too, as a text that was cut may hold no more.
+    """
+    forms = {form for secret in secrets for form in _forms(secret)}
+    for form in sorted(forms, key=len, reverse=True):
+        text = _cleared(text, form)
+    return text
+
+
+def _forms(secret: str) -> Iterable[str]:
+    whole = secret.encode("utf-8", "replace").decode()
+    for part in (secret, whole, *whole.splitlines()):
+        yield from (part, part.strip(), repr(part)[1:-1], json.dumps(part)[1:-1])
+        yield json.dumps(part, ensure_ascii=False)[1:-1]
+    yield from (quote(whole), quote(whole, safe=""), quote_plus(whole))
+
+
+def _cleared(text: str, secret: str) -> str:
+    if len(secret) < _WORDLIKE:
+        return re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", "…", text) if secret else text
+    start = secret[:_TELLING]
+    kept = []
+    at, found = 0, text.find(start)
+    while found >= 0:
+        kept += [text[at:found], "…"]
+        at = found + _agreeing(text[found : found + len(secret)], secret)
+        found = text.find(start, at)
+    return "".join([*kept, text[at:]])
+
+
+def _agreeing(text: str, other: str) -> int:
+    """How many characters at the beginning are the same."""
+    pairs = enumerate(zip(text, other, strict=False))
+    return next((at for at, (one, two) in pairs if one != two), min(len(text), len(other)))
+
+
+def attempted(work: Callable[[], T], otherwise: T) -> T:
+    """Look at what belongs to foreign code; what it raises means `otherwise`."""
     try:
-        said = str(error)
-    except Exception:  # noqa: BLE001  # an exception whose text raises has no text
-        return ""
+        return work()
+    except NOT_OURS:
+        raise
+    except BaseException:  # noqa: BLE001  # properties and texts of others raise what they like
+        return otherwise
+
+
+def type_name(thing: Any) -> str:
+    """The name of a value's type, whatever its class says of itself."""
+    name: str = _name(type(thing))
+    return name if len(name) <= MAX_NAME else name[: MAX_NAME - 1] + "…"
+
+
+def is_a(error: BaseException, kinds: type | tuple[type, ...]) -> bool:
+    """Whether an exception is of these types, without asking the exception."""
+    return issubclass(type(error), kinds)
+
+
+def first_line(
+    error: BaseException, *, limit: int = MAX_MESSAGE, secrets: Iterable[str] = ()
+) -> str:
+    """The first line of what an exception says: masked, printable, `limit` characters at most."""
     # Cut before masking: a message may be megabytes; a secret at the cut is cut too.
-    head = said[: 4 * limit].strip().splitlines()
-    line = masked(head[0] if head else "")
+    said = attempted(lambda: str.__getitem__(str(error), slice(4 * limit)), "")
+    lines = said.strip().splitlines()
+    line = masked(without(lines[0], secrets)) if lines else ""
     line = line.encode("utf-8", "replace").decode("utf-8")
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
 def leaves(error: BaseException, *, depth: int = 8) -> list[BaseException]:
     """The exceptions inside nested groups, or the exception itself; 16 at most."""
-    if not isinstance(error, BaseExceptionGroup) or depth == 0:
+    if not is_a(error, BaseExceptionGroup) or depth == 0:
         return [error]
     found: list[BaseException] = []
-    for inner in error.exceptions:
+    for inner in _exceptions(error):
         found.extend(leaves(inner, depth=depth - 1))
         if len(found) >= 16:
             break
     return found[:16]
 
 
-def described(error: BaseException) -> str:
+def described(error: BaseException, secrets: Iterable[str] = ()) -> str:
     """Say an exception safely: type and first line, of the leaves if it is a group."""
+    secrets = tuple(secrets)
     parts = []
     for leaf in leaves(error)[:4]:
-        line = first_line(leaf)
-        parts.append(f"{type(leaf).__name__}: {line}" if line else type(leaf).__name__)
+        line = first_line(leaf, secrets=secrets)
+        parts.append(f"{type_name(leaf)}: {line}" if line else type_name(leaf))
     said = "; ".join(parts)
     return said if len(said) <= 2 * MAX_MESSAGE else said[: 2 * MAX_MESSAGE - 1] + "…"
 
 
 def type_names(error: BaseException) -> tuple[str, ...]:
     """Type names, outermost first: the error, the leaves of groups, and what caused it."""
-    names = [type(error).__name__]
-    if isinstance(error, BaseExceptionGroup):
-        names.extend(type(leaf).__name__ for leaf in leaves(error))
-    cause = error.__cause__
+    names = [type_name(error)]
+    if is_a(error, BaseExceptionGroup):
+        names.extend(map(type_name, leaves(error)))
+    cause = _cause(error)
     while cause is not None and len(names) < 16:
-        names.append(type(cause).__name__)
-        cause = cause.__cause__
+        names.append(type_name(cause))
+        cause = _cause(cause)
     return tuple(dict.fromkeys(names))
 
 
-def log_frames(what: str, error: BaseException, *, level: int = logging.WARNING) -> None:
-    """Log where an exception came from: types and frames, the message only masked."""
+def log_frames(
+    what: str,
+    error: BaseException,
+    *,
+    level: int = logging.WARNING,
+    secrets: Iterable[str] = (),
+) -> None:
+    """Log where an exception came from: types and frames; what it says, masked, at DEBUG only."""
     if not log.isEnabledFor(level):
         return
-    frames = traceback.extract_tb(error.__traceback__)[-12:]
-    lines = "".join(f"\n  {f.filename}:{f.lineno} in {f.name}" for f in frames)
-    log.log(level, "%s: %s%s", what, described(error), lines)
+    frames = deque(traceback.walk_tb(_traceback(error)), 12)
+    lines = "".join(
+        f"\n  {frame.f_code.co_filename}:{line} in {frame.f_code.co_name}" for frame, line in frames
+    )
+    log.log(level, "%s: %s%s", what, ", ".join(type_names(error)), lines)
+    if log.isEnabledFor(logging.DEBUG):
+        log.debug("%s and said: %s", what, described(error, secrets))
 
 
 def tell(listeners: Iterable[Callable[[T], Any]], news: T) -> None:
@@ -111,7 +208,9 @@ def tell(listeners: Iterable[Callable[[T], Any]], news: T) -> None:
     for listener in listeners:
         try:
             listener(news)
-        except Foreign as error:  # free while nothing is raised
+        except NOT_OURS:
+            raise
+        except BaseException as error:  # noqa: BLE001  # a listener raises what it likes
             log_frames("a listener failed", error)
 
 
@@ -121,7 +220,9 @@ def told(listeners: Iterable[Callable[..., Any]], *news: Any) -> int:
     for listener in listeners:
         try:
             listener(*news)
-        except Foreign as error:
+        except NOT_OURS:
+            raise
+        except BaseException as error:  # noqa: BLE001  # a listener raises what it likes
             failed += 1
             log_frames("a listener failed", error)
     return failed
@@ -131,7 +232,9 @@ def guarded(what: str, work: Callable[[], T], otherwise: Callable[[BaseException
     """Run foreign code; what it raises is logged and becomes `otherwise(error)`."""
     try:
         return work()
-    except Foreign as error:
+    except NOT_OURS:
+        raise
+    except BaseException as error:  # noqa: BLE001  # foreign code raises what it likes
         log_frames(what, error)
         return otherwise(error)
 
@@ -143,6 +246,8 @@ async def guarded_async(
     try:
         value = work()
         return await value if hasattr(value, "__await__") else value
-    except Foreign as error:
+    except (*NOT_OURS, asyncio.CancelledError):  # a cancel is of the call that waits here
+        raise
+    except BaseException as error:  # noqa: BLE001  # foreign code raises what it likes
         log_frames(what, error)
         return otherwise(error)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from seawall.contract.result import ToolResult
 from seawall.pipeline.aside import Aside
+from seawall.pipeline.copying import copied
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -196,7 +197,8 @@ class Invocation:
 
         return Prepared(
             tool=self.tool,
-            arguments=self.arguments,
+            # A copy: whoever is shown it cannot change what will run.
+            arguments=copied(self.arguments),
             call_id=self.call_id,
             session_id=self.session.id,
             caller=self.session.caller,

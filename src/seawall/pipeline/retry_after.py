@@ -3,43 +3,32 @@
 from __future__ import annotations
 
 import math
-from contextlib import suppress
 from email.utils import parsedate_to_datetime
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from seawall.pipeline.foreign import Foreign, leaves
+from seawall.pipeline.foreign import attempted, leaves
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_ATTRIBUTES = ("retry_after_s", "retry_after")
+_ATTRIBUTES = (attrgetter("retry_after_s"), attrgetter("retry_after"))
 
 
 def retry_after_of(error: BaseException, wall: Callable[[], float]) -> float | None:
     """Seconds that an exception asks to wait, or None: `retry_after`, or its response's header."""
     for leaf in leaves(error):
-        for name in _ATTRIBUTES:
-            found = seconds(_quietly(leaf, name), wall)
+        for ask in (*_ATTRIBUTES, _header):
+            # Properties of exceptions may raise: an HTTP error's `response` does when unset.
+            found = attempted(lambda: seconds(ask(leaf), wall), None)  # noqa: B023  # called at once
             if found is not None:
                 return found
-        found = seconds(_header(leaf), wall)
-        if found is not None:
-            return found
     return None
 
 
-def _quietly(thing: Any, name: str) -> Any:
-    # Properties of foreign exceptions may raise: an HTTP error's `response` does when unset.
-    with suppress(*Foreign):
-        return getattr(thing, name, None)
-    return None
-
-
-def _header(error: BaseException) -> Any:
-    get = _quietly(_quietly(_quietly(error, "response"), "headers"), "get")
-    with suppress(*Foreign):
-        return get("retry-after") or get("Retry-After")
-    return None
+def _header(error: Any) -> Any:
+    headers = error.response.headers
+    return headers.get("retry-after") or headers.get("Retry-After")
 
 
 def seconds(value: Any, wall: Callable[[], float]) -> float | None:
@@ -47,7 +36,7 @@ def seconds(value: Any, wall: Callable[[], float]) -> float | None:
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, (int, float)):
-        return max(float(value), 0.0) if math.isfinite(value) else None
+        return _finite(value)
     if not isinstance(value, str) or len(value) > 64:
         return None
     text = value.strip()
@@ -56,4 +45,11 @@ def seconds(value: Any, wall: Callable[[], float]) -> float | None:
     try:
         return max(parsedate_to_datetime(text).timestamp() - wall(), 0.0)
     except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _finite(value: float) -> float | None:
+    try:
+        return max(float(value), 0.0) if math.isfinite(value) else None
+    except OverflowError:  # an integer beyond all floats
         return None

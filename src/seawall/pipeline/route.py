@@ -44,6 +44,15 @@ class Counting:
         told(self.on_event, layer, event)
 
 
+class InFlight:
+    """How many calls are under way in one event loop."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
 class Route:
     """One tool's chain, with the books of its calls."""
 
@@ -56,8 +65,8 @@ class Route:
         "_now",
         "_origin",
         "bounded",
+        "calls",
         "handle",
-        "in_flight",
         "policy",
         "prepare",
         "tool",
@@ -88,7 +97,16 @@ class Route:
         self._digester = digester
         self._origin = origin
         self._limit = limit
-        self.in_flight = 0
+        self.calls = InFlight()
+
+    @property
+    def in_flight(self) -> int:
+        """Calls that are under way."""
+        return self.calls.count
+
+    def forget_loop(self) -> None:
+        """Count anew; calls of a loop that is gone go on counting where nobody looks."""
+        self.calls = InFlight()
 
     def with_limits(self) -> Handler:
         """Give the chain for calls in turns, or with a time limit the policy does not have."""

@@ -8,7 +8,8 @@ server could refill its own limit by announcing its tools again.
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,6 +17,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MAX_RETIRED = 1_024
+
+
+@runtime_checkable
+class LoopBound(Protocol):
+    """Something remembered that counts what is under way in one event loop."""
+
+    def forget_loop(self) -> None:
+        """Begin anew: that loop is gone, and whatever was under way in it will not end."""
+        ...
 
 
 class Slots:
@@ -39,6 +49,12 @@ class Slots:
     def drop(self, name: str) -> None:
         """Forget it."""
         self._held.pop(name, None)
+
+    def forget_loop(self) -> None:
+        """Let everything that is bound to the event loop begin anew."""
+        for held in tuple(self._held.values()):
+            if isinstance(held, LoopBound):
+                held.forget_loop()
 
 
 class StateTable:
@@ -73,6 +89,12 @@ class StateTable:
         self._retired[name] = slots
         while len(self._retired) > MAX_RETIRED:
             self._retired.popitem(last=False)
+
+    def forget_loop(self) -> None:
+        """Let everything that is bound to the event loop begin anew, for whatever tool."""
+        tables = (self._tools, self._retired, self._shared)
+        for slots in tuple(chain.from_iterable(table.values() for table in tables)):
+            slots.forget_loop()
 
     def __len__(self) -> int:
         return len(self._tools)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import itertools
+import os
 import threading
 from collections import deque
 from queue import SimpleQueue
@@ -22,9 +23,17 @@ MAX_IDLE = 32
 
 _numbers = itertools.count(1)
 
+# Follows a call from a tool's thread into the loop and on into the next tool's thread.
+_depth: contextvars.ContextVar[int] = contextvars.ContextVar("seawall_threads", default=0)
+
+
+def depth() -> int:
+    """How many tools wait in threads of theirs for what this code does; 0 outside of tools."""
+    return _depth.get()
+
 
 class _Job:
-    __slots__ = ("answer", "context", "ended", "loop", "lost", "work")
+    __slots__ = ("answer", "context", "ended", "era", "loop", "lost", "work")
 
     def __init__(
         self,
@@ -32,9 +41,12 @@ class _Job:
         loop: asyncio.AbstractEventLoop,
         ended: Callable[[_Job], None],
         lost: Callable[[_Job], None],
+        era: int,
     ) -> None:
         self.work = work
+        self.era = era
         self.context = contextvars.copy_context()
+        self.context.run(_depth.set, _depth.get() + 1)
         self.loop = loop
         self.answer: asyncio.Future[Any] = loop.create_future()
         self.ended = ended
@@ -87,25 +99,44 @@ class _Worker:
 class Threads:
     """The threads of one pipeline."""
 
-    __slots__ = ("_closed", "_idle", "abandoned")
+    __slots__ = ("_at_work", "_closed", "_idle", "_process", "abandoned")
 
     def __init__(self) -> None:
         self._idle: deque[_Worker] = deque()
+        self._at_work: set[_Worker] = set()
+        self._process = os.getpid()
         self._closed = False
         self.abandoned = 0
         """Threads still at work for calls that were already answered."""
 
     def start(self, job: _Job) -> None:
         """Give a job to an idle thread, or to a new one."""
+        if self._process != os.getpid():
+            self._forked()
         worker = self._idle.pop() if self._idle else _Worker(self)
+        self._at_work.add(worker)
         worker.give(job)
 
     def keep(self, worker: _Worker) -> bool:
         """Take a worker that has nothing to do; False if it is not needed any more."""
+        self._at_work.discard(worker)
         if self._closed or len(self._idle) >= MAX_IDLE:
             return False
         self._idle.append(worker)
         return True
+
+    def forget_loop(self) -> None:
+        """Let threads that work for a loop that is gone end with their jobs."""
+        if self._process != os.getpid():
+            self._forked()
+        while self._at_work:
+            self._at_work.pop().give(None)
+
+    def _forked(self) -> None:
+        """Threads do not come along into a forked process."""
+        self._process = os.getpid()
+        self._idle.clear()
+        self._at_work.clear()
 
     def close(self) -> None:
         """End the idle threads; those at work end with their job."""
@@ -117,13 +148,14 @@ class Threads:
 class Workers:
     """One tool's share of the threads. A thread that hangs keeps its place, and is counted."""
 
-    __slots__ = ("_places", "_threads", "abandoned", "busy", "limit")
+    __slots__ = ("_era", "_places", "_threads", "abandoned", "busy", "limit")
 
     def __init__(self, threads: Threads, limit: int) -> None:
         self._threads = threads
         self.limit = limit
         self.busy = 0
         self.abandoned = 0
+        self._era = 0
         self._places: deque[asyncio.Future[None]] = deque()
 
     async def run(self, work: Callable[[], Any], started: Callable[[], None]) -> Any:
@@ -136,26 +168,34 @@ class Workers:
             await self._place()
         else:
             self.busy += 1
-        job = _Job(work, asyncio.get_running_loop(), self._ended, self._lost)
+        job = _Job(work, asyncio.get_running_loop(), self._ended, self._lost, self._era)
         self._threads.start(job)
         started()
         try:
             return await job.answer
         except asyncio.CancelledError:
-            if job.answer.cancelled():
+            if job.answer.cancelled() and job.era == self._era:
                 self.abandoned += 1
                 self._threads.abandoned += 1
             raise
 
+    def forget_loop(self) -> None:
+        """Begin with all places free; threads that hang for a loop that is gone do not count."""
+        self._era += 1
+        self._threads.abandoned -= self.abandoned
+        self.busy = self.abandoned = 0
+        self._places.clear()
+
     async def _place(self) -> None:
         place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._places.append(place)
+        era = self._era
         entered = False
         try:
             await place
             entered = True
         finally:
-            if not entered:
+            if not entered and era == self._era:
                 self._give_up(place)
 
     def _give_up(self, place: asyncio.Future[None]) -> None:
@@ -167,10 +207,13 @@ class Workers:
 
     def _ended(self, job: _Job) -> None:
         self._lost(job)
-        self._next()
+        if self._places:
+            self._next()
 
     def _lost(self, job: _Job) -> None:
         """Free the place; in a loop that was closed nobody waits for it any more."""
+        if job.era != self._era:
+            return
         self.busy -= 1
         if job.answer.cancelled():
             self.abandoned -= 1
@@ -179,6 +222,6 @@ class Workers:
     def _next(self) -> None:
         while self._places and self.busy < self.limit:
             place = self._places.popleft()
-            if not place.done():
+            if not place.done() and not place.get_loop().is_closed():
                 self.busy += 1
                 place.set_result(None)

@@ -26,7 +26,7 @@ from seawall.layers.result_limit import ResultLimit, limited
 from seawall.layers.retry import Retry
 from seawall.layers.risk_gate import RiskGate
 from seawall.layers.timeout import Timeout
-from seawall.pipeline.arguments.prepare import Preparing
+from seawall.pipeline.arguments.prepare import preparing
 from seawall.pipeline.execute import executing
 from seawall.pipeline.foreign import described, guarded_async
 from seawall.pipeline.layer import Layer, LayerContext, LayerRecipe, compose
@@ -151,7 +151,7 @@ class Builder:
         policy = self.policies.for_tool(tool)
         counting = Counting(self._recorders, tool.name)
         schemas = self._compiled(tool, policy)
-        prepare = Preparing(
+        prepare = preparing(
             tool,
             policy,
             checked=self._checks(policy),

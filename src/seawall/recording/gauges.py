@@ -43,9 +43,12 @@ GaugeSource = Callable[[], Iterable[Gauge]]
 
 
 def read(sources: Iterable[GaugeSource], taken: frozenset[str]) -> dict[str, list[Gauge]]:
-    """Read all sources: gauges by name, each series once, none with a name that is taken."""
+    """Read all sources: gauges by name, none with a name that is taken, each series once.
+
+    Of two sources that give the same series the newest stands: it may be a pipeline made anew.
+    """
     found: dict[str, dict[tuple[tuple[str, str], ...], Gauge]] = {}
-    for source in sources:
+    for source in reversed(tuple(sources)):
         for gauge in _read_one(source, taken):
             series = tuple(sorted(gauge.labels.items()))
             found.setdefault(gauge.name, {}).setdefault(series, gauge)

@@ -12,6 +12,7 @@ event loop; scraping is safe from any thread.
 from __future__ import annotations
 
 from collections import OrderedDict
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from seawall.contract.errors import ConfigurationError
@@ -43,7 +44,7 @@ class Metrics:
         self._max_retired = max_retired
         self._folded: ToolCounts | None = None
         self._unknown = 0
-        self._sources: tuple[GaugeSource, ...] = ()
+        self._sources: list[GaugeSource] = []
         self._registry: CollectorRegistry | None = None
         self._scrape: Scrape | None = None
         if registry is not None:
@@ -80,11 +81,13 @@ class Metrics:
     def watch(self, source: GaugeSource) -> None:
         """Ask `source` for its gauges at each scrape. Adding it again changes nothing."""
         if source not in self._sources:
-            self._sources = (*self._sources, source)
+            self._sources.append(source)
 
     def unwatch(self, source: GaugeSource) -> None:
         """Stop asking; nothing happens if it was not watched."""
-        self._sources = tuple(one for one in self._sources if one != source)
+        # In one step, as it is called whenever a pipeline is collected, in whatever thread.
+        with suppress(ValueError):
+            self._sources.remove(source)
 
     @property
     def registry(self) -> CollectorRegistry:
@@ -123,8 +126,8 @@ class Metrics:
 
     @property
     def sources(self) -> tuple[GaugeSource, ...]:
-        """Who is asked for gauges."""
-        return self._sources
+        """Who is asked for gauges, in the order they came."""
+        return tuple(self._sources)
 
     def _revived(self, name: str) -> ToolCounts:
         return self._retired.pop(name) if name in self._retired else ToolCounts()

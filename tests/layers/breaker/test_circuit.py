@@ -1021,3 +1021,35 @@ class LikeThePlainOne(RuleBasedStateMachine):
 
 TestLikeThePlainOne = LikeThePlainOne.TestCase
 TestLikeThePlainOne.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+
+
+def test_other_numbers_leave_the_probe_that_is_out_the_only_one() -> None:
+    hands = [0.0]
+    circuit = Circuit(BreakerPolicy(threshold=1, cooldown_s=10), lambda: hands[0])
+    circuit.failure(circuit.acquire() or 0, "down")
+    hands[0] = 10.0
+    probe = circuit.acquire()
+
+    circuit.retune(BreakerPolicy(threshold=3, cooldown_s=20))
+
+    assert probe is not None
+    assert circuit.acquire() is None
+    circuit.success(probe)
+    assert circuit.state == "closed"
+
+
+def test_other_numbers_keep_the_streak_and_the_widened_cooldown() -> None:
+    hands = [0.0]
+    circuit = Circuit(BreakerPolicy(threshold=3, cooldown_s=10), lambda: hands[0])
+    circuit.failure(circuit.acquire() or 0, "down")
+    circuit.failure(circuit.acquire() or 0, "down")
+    circuit.retune(BreakerPolicy(threshold=3, cooldown_s=11))
+    assert circuit.failures == 2
+    circuit.failure(circuit.acquire() or 0, "down")
+    hands[0] = 11.0
+    circuit.failure(circuit.acquire() or 0, "down")
+    assert circuit.cooldown_s == 22
+
+    circuit.retune(BreakerPolicy(threshold=3, cooldown_s=5, max_cooldown_s=60))
+
+    assert circuit.cooldown_s == 22

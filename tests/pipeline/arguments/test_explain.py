@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seawall.contract.failure import Issue
-from seawall.pipeline.arguments.explain import explain, show
+from seawall.pipeline.arguments.explain import explain, secret_values, show
 from seawall.pipeline.arguments.schema import compile_schema
 
 SECRET = "hunter2"
@@ -220,3 +220,27 @@ def test_messages_do_not_repeat_long_values() -> None:
     value = "y" * 5000
     for issue in compile_schema(schema).faults({"a": value, "b": value}):
         assert "yyy" not in issue.message
+
+
+MARKED = {
+    "type": "object",
+    "properties": {
+        "password": {"type": "string", "format": "password"},
+        "login": {"type": "object", "writeOnly": True},
+        "pins": {"type": "array", "items": {"type": "integer", "writeOnly": True}},
+        "name": {"type": "string"},
+    },
+}
+
+
+def test_secret_values_are_those_that_the_schema_marks() -> None:
+    given = {
+        "password": "one",
+        "login": {"a": ["two", {"b": "three"}]},
+        "pins": [1234, 5678],
+        "name": "plain",
+        "pasword": "four",
+    }
+
+    assert set(secret_values(MARKED, given)) == {"one", "two", "three", "1234", "5678", "four"}
+    assert secret_values({"type": "object"}, given) == ()

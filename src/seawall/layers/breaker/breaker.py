@@ -44,18 +44,12 @@ class CircuitSlot:
         return self.circuit
 
     def retune(self, policy: BreakerPolicy) -> None:
-        """Put the circuit under new numbers: one that is open stays open, for the new cooldown."""
+        """Go on under other numbers, with all that was learnt."""
         if policy == self.policy:
             return
         self.policy = policy
-        before, self.circuit = self.circuit, None
-        if before is None or before.state == "closed":
-            return
-        circuit = self.made()
-        for _ in range(policy.threshold):
-            circuit.failure(circuit.acquire() or 0, before.last_error)
-        if before.held_open:
-            circuit.force_open()
+        if self.circuit is not None:
+            self.circuit.retune(policy)
 
     def _changed(self, _: str, after: str) -> None:
         self._count("breaker", after)

@@ -250,6 +250,20 @@ class Circuit:
         self._counts = Counts()
         self._probes.lapsed = 0
 
+    def retune(self, policy: BreakerPolicy) -> None:
+        """Go on under other numbers: state, streak and the probes that are out stay.
+
+        A cooldown that was widened stays so, within the new bounds, and counts from the next
+        opening; one that runs ends when it was going to.
+        """
+        widened = self._machine.reset_timeout > self._policy.cooldown_s
+        self._policy = policy
+        self._machine.fail_max = policy.threshold
+        self._machine.success_threshold = policy.permits
+        self._probes.at_once = policy.permits
+        wanted = max(self._machine.reset_timeout, policy.cooldown_s) if widened else 0.0
+        self._machine.reset_timeout = min(max(wanted, policy.cooldown_s), policy.max_cooldown_s)
+
     def _probe(self) -> Permit | None:
         at = self._now()
         if self._held_open or (self.state == "open" and at < self._cooldown_over):

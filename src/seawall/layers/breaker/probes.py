@@ -6,22 +6,22 @@ from __future__ import annotations
 class Probes:
     """At most `at_once` permits; one that is never settled lapses, so that it blocks nobody."""
 
-    __slots__ = ("_at_once", "_lapse_at", "lapsed")
+    __slots__ = ("_lapse_at", "at_once", "lapsed")
 
     def __init__(self, at_once: int) -> None:
-        self._at_once = at_once
+        self.at_once = at_once
         self._lapse_at: dict[int, float] = {}
         self.lapsed = 0
         """How many were given up."""
 
     def has_room(self, at: float) -> bool:
         """Say whether one more may be out; changes nothing."""
-        return sum(lapse_at > at for lapse_at in self._lapse_at.values()) < self._at_once
+        return sum(lapse_at > at for lapse_at in self._lapse_at.values()) < self.at_once
 
     def hand_out(self, permit: int, at: float, lapse_at: float) -> bool:
         """Let one more out if there is room."""
         self._drop_lapsed(at)
-        if len(self._lapse_at) >= self._at_once:
+        if len(self._lapse_at) >= self.at_once:
             return False
         self._lapse_at[permit] = lapse_at
         return True

@@ -28,7 +28,7 @@ _NOTES_AT_MOST = 64
 _LONGEST_POINTER = 200
 _EMPTY = ("", "null")
 _CONTAINERS = (dict, list, tuple)
-_START = re.compile("\\s*\ufeff?\\s*([\\[{\"'`~])")
+_START = re.compile("\\s*+\ufeff?+\\s*+([\\[{\"'`~])")
 _BROKEN = object()
 """A text that begins like a container and is none: cut off, or no JSON."""
 
@@ -355,7 +355,7 @@ class _Mending:
         return None
 
     def _whole(self, place: Place, value: float, path: Path) -> Any:
-        if not value.is_integer():
+        if not value.is_integer() or abs(value) > _EXACT:
             return value
         listed_whole = any(type(c) is int and c == value for c in place.choices or ())
         if not listed_whole and ("integer" not in place.wants or "number" in place.wants):
@@ -434,6 +434,10 @@ def _weight(value: Any, limit: int) -> int:
             weight += len(item)
             waiting += item.values() if isinstance(item, dict) else item
     return weight
+
+
+_EXACT = (1 << 53) - 1
+"""Beyond it one float stands for several whole numbers, so it cannot be told which was meant."""
 
 
 def _has_whole_float(value: Any) -> bool:

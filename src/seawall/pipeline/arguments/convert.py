@@ -26,7 +26,8 @@ NOTHING = _Nothing()
 """There is no such conversion."""
 
 _WHOLE = re.compile(r"[+-]?[0-9]+")
-_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+# Possessive: what follows a digit is tried once, however many digits there are.
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?")
 _BLANKS = re.compile(r"\s+")
 
 

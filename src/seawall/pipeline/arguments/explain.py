@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -22,6 +22,7 @@ _LONGEST_PATH = 200
 _LONGEST_MESSAGE = 600
 _LONGEST_TEXT = 500
 _LEVELS_AT_MOST = 60
+_SECRETS_AT_MOST = 200
 HIDDEN = "(not shown)"
 
 
@@ -42,6 +43,43 @@ def show(received: Any, schema: Mapping[str, Any]) -> str:
     except NotUsable:
         return json.dumps(HIDDEN)  # nobody can say what is secret
     return _Sheet().write(received, _secrecy(root))
+
+
+def secret_values(schema: Mapping[str, Any], received: Any) -> tuple[str, ...]:
+    """Give the texts and numbers of arguments, as texts, that must not be shown."""
+    try:
+        secrecy = _secrecy(copied(schema))
+    except NotUsable:
+        return ()  # no such schema is called with
+    if not secrecy.has_inside:
+        return ()
+    found: dict[str, None] = {}
+    waiting: list[tuple[Any, Secrecy | None, int]] = [(received, secrecy, _LEVELS_AT_MOST)]
+    while waiting and len(found) < _SECRETS_AT_MOST:
+        value, known, level = waiting.pop()
+        if known is not None and known.is_secret:
+            known = None
+        if isinstance(value, (dict, list, tuple)):
+            waiting += _inside(value, known, level - 1) if level else ()
+        elif (known is None or known.hides(value)) and type(value) in (str, int, float):
+            found[str(value)] = None
+    return tuple(found)
+
+
+def _inside(
+    value: Any, known: Secrecy | None, level: int
+) -> Iterator[tuple[Any, Secrecy | None, int]]:
+    """Give what a container holds, with what is known of it; None means that all is secret."""
+    members = value.items() if isinstance(value, dict) else enumerate(value)
+    for step, item in members:
+        below = None if known is None else known.of(step)
+        if known is not None and below is not None and not below.places:
+            below = None if _is_doubtful(known, step) else below
+        yield item, below, level
+
+
+def _is_doubtful(known: Secrecy, step: Any) -> bool:
+    return known.hides_member(step) if isinstance(step, str) else known.has_inside
 
 
 def _line(issue: Issue) -> str:

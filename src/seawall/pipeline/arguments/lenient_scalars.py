@@ -18,8 +18,9 @@ _BLANKS = (
     "\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000\ufeff"
 )
-_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-_WHOLE = re.compile(r"([+-]?)0*([0-9]+)")
+# Possessive: what follows a digit is tried once, however many digits there are.
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?")
+_WHOLE = re.compile(r"([+-]?)0*+([0-9]*+)")
 _RADIX = re.compile(r"0[xX][0-9a-fA-F]+|0[oO][0-7]+|0[bB][01]+")
 _BIGINT = re.compile(r"-?(?:0|[1-9][0-9]{0,15})n")
 _MAX_SAFE = 2**53 - 1
@@ -41,7 +42,7 @@ def number_of_text(text: str) -> float | None:
         return None
     exact = _WHOLE.fullmatch(body)
     if exact:
-        return int(exact[1] + exact[2])
+        return int(f"{exact[1]}0{exact[2]}")
     return int(number) if number.is_integer() and abs(number) <= _MAX_SAFE else number
 
 

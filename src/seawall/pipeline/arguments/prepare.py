@@ -7,6 +7,7 @@ object is never changed.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -16,15 +17,17 @@ from seawall.contract.failure import FailureCode, Issue, dotted
 from seawall.contract.result import ToolResult
 from seawall.pipeline.arguments.bounds import out_of_bounds
 from seawall.pipeline.arguments.careful import Careful
-from seawall.pipeline.arguments.explain import HIDDEN, explain, show
+from seawall.pipeline.arguments.explain import HIDDEN, explain, secret_values, show
 from seawall.pipeline.arguments.lenient import Lenient, validation_text
 from seawall.pipeline.arguments.pattern_bounds import PatternBounds, pattern_bounds
-from seawall.pipeline.arguments.quick import Quick, quick_check
+from seawall.pipeline.arguments.quick import plain_check
+from seawall.pipeline.arguments.reader import MAX_VALUES
 from seawall.pipeline.arguments.schema import CompiledSchema, compile_schema
 from seawall.pipeline.arguments.text import ArgumentTextFault, parse_arguments
 from seawall.pipeline.arguments.text_lenient import parse_lenient
+from seawall.pipeline.convert import discreet
 from seawall.pipeline.copying import copied
-from seawall.pipeline.foreign import Foreign, described, log_frames
+from seawall.pipeline.foreign import NOT_OURS, described, log_frames
 
 if TYPE_CHECKING:
     from seawall.contract.policy import RunPolicy
@@ -33,14 +36,71 @@ if TYPE_CHECKING:
     from seawall.pipeline.invocation import Invocation
 
 LAYER = "argument_check"
+MAX_ISSUES = 1_000
+"""Issues taken of what a tool's own check gives."""
 MAX_SAID = 8
 """Faults in the one-line message; the text for the model has more."""
 
 Mend = Callable[[Any], "tuple[Any, tuple[str, ...]]"]
 
 
+Prepare = Callable[["Invocation"], ToolResult | None]
+"""Sets the arguments of a call, or gives the refusal; None means that they are in order."""
+
+
+def preparing(
+    tool: Tool,
+    policy: RunPolicy,
+    *,
+    checked: bool = True,
+    compiled: CompiledSchema | None = None,
+    count: Callable[[str, str], None] = lambda _layer, _event: None,
+) -> Prepare:
+    """Make what prepares the arguments of one tool's calls.
+
+    Mappings that are plainly in order go through at once, as nearly all do.
+    """
+    whole = Preparing(tool, policy, checked=checked, compiled=compiled, count=count)
+    return whole if whole.compiled is None or whole.mends_all else _quickly(whole, whole.compiled)
+
+
+def _quickly(whole: Preparing, compiled: CompiledSchema) -> Prepare:
+    own_check = whole.own_check
+    is_valid: Callable[[dict[str, Any]], bool] | None = None
+    is_made = False
+
+    def prepare(call: Invocation) -> ToolResult | None:
+        given = call.given
+        if is_valid is None or given.__class__ is not dict or call.given_truncated:
+            return whole(call) if is_made else prepare_first(call)
+        for item in given.values():
+            kind = item.__class__
+            if kind is str:
+                if item.isascii():
+                    continue
+            elif kind is int or kind is bool:
+                continue
+            return whole(call)
+        try:
+            if not is_valid(given):
+                return whole(call)
+        except ValueError:  # what is no JSON
+            return whole(call)
+        call._arguments = arguments = given.copy()  # noqa: SLF001  # a property takes longer than all this
+        return None if own_check is None else own_check(call, arguments)
+
+    def prepare_first(call: Invocation) -> ToolResult | None:
+        """Most tools are never called: the quick check is made when the first call comes."""
+        nonlocal is_valid, is_made
+        is_made = True
+        is_valid = plain_check(compiled)
+        return whole(call)
+
+    return prepare
+
+
 class Preparing:
-    """Prepares the arguments of one tool; `None` means that they are in order."""
+    """Prepares the arguments of one tool, whatever they are."""
 
     def __init__(
         self,
@@ -60,41 +120,59 @@ class Preparing:
         self._lenient: Lenient | None = None
         self._patterns: PatternBounds | None = None
         self._mend: Mend | None = None
-        self._quick: Quick | None = None
         if not self._checked:
             return
         self._compiled = compiled or compile_schema(
             tool.input_schema, where=f"{tool.name}.input_schema"
         )
         self._patterns = pattern_bounds(self._compiled.schema)
-        if self._mode != "lenient" and tool.prepare_arguments is None:
-            self._quick = self._first_quick
         if self._mode == "careful":
             self._mend = Careful(self._compiled.schema, self._compiled.is_valid).mend
         elif self._mode == "lenient":
             self._lenient = Lenient(tool.input_schema)
             self._mend = self._lenient.coerce
 
+    @property
+    def compiled(self) -> CompiledSchema | None:
+        """What arguments are checked against, if they are."""
+        return self._compiled
+
+    @property
+    def mends_all(self) -> bool:
+        """Whether even valid arguments may be changed, or must be seen by a shim."""
+        return self._mode == "lenient" or self._tool.prepare_arguments is not None
+
+    @property
+    def own_check(self) -> Callable[[Invocation, dict[str, Any]], ToolResult | None] | None:
+        """The check of the tool itself, if it has one."""
+        return None if self._tool.check is None else self._own_check
+
     def __call__(self, call: Invocation) -> ToolResult | None:
         """Prepare `call`: sets its arguments, or gives the refusal."""
+        if isinstance(call.given, str):
+            return self._prepared(call)
+        try:
+            return self._prepared(call)
+        except NOT_OURS:
+            raise
+        except BaseException as error:  # noqa: BLE001  # of code that came with the values
+            log_frames(f"the arguments of {self._tool.name!r} raised", error)
+            return self._refused(call, "arguments_not_object", _UNREADABLE, issue=True)
+
+    def _prepared(self, call: Invocation) -> ToolResult | None:
         given = call.given
         if given.__class__ is dict:
-            if self._quick is not None and not call.given_truncated:
-                known = self._quick(given)
-                if known is not None:
-                    call.arguments = known
-                    return None if self._tool.check is None else self._own_check(call, known)
             value: Any = given
         elif isinstance(given, str):
             value = {}
-            refusal = self._parsed(call, given)
+            refusal = self._parsed(call, str.__str__(given))
             if isinstance(refusal, ToolResult):
                 return refusal
             (value,) = refusal
         elif given is None:
             value = {}
         else:
-            value = dict(given) if isinstance(given, Mapping) else given
+            value = _own(given)
         if call.given_truncated:
             return self._refused(call, "arguments_truncated", _CUT_OFF)
         if self._tool.prepare_arguments is not None:
@@ -127,11 +205,6 @@ class Preparing:
             return self._faulty(call, value, compiled)
         return None if self._tool.check is None else self._own_check(call, value)
 
-    def _first_quick(self, given: dict[str, Any]) -> dict[str, Any] | None:
-        """Make the quick check when the first call comes: most tools are never called."""
-        self._quick = None if self._compiled is None else quick_check(self._compiled)
-        return None if self._quick is None else self._quick(given)
-
     def _too_long(self, value: dict[str, Any]) -> Fault | None:
         return None if self._patterns is None else self._patterns.fault(value)
 
@@ -156,11 +229,15 @@ class Preparing:
             value = copied(value)
         try:
             return (shim(value),)
-        except Foreign as error:
-            log_frames(f"prepare_arguments of {self._tool.name!r} raised", error)
+        except NOT_OURS:
+            raise
+        except BaseException as error:  # noqa: BLE001  # a shim raises what it likes
+            secrets = secret_values(self._tool.input_schema, call.given)
+            secrets += secret_values(self._tool.input_schema, value)
+            log_frames(f"prepare_arguments of {self._tool.name!r} raised", error, secrets=secrets)
             return call.refuse(
                 FailureCode.PERMISSION_DENIED,
-                f"the arguments could not be prepared: {described(error)}",
+                f"the arguments could not be prepared: {described(error, secrets)}",
                 reason="gate_failed",
                 layer=LAYER,
             )
@@ -169,11 +246,22 @@ class Preparing:
         check = self._tool.check
         assert check is not None  # noqa: S101  # asked before; keeps the happy path flat
         try:
-            call.bound, issues = check(value)
-        except Foreign as error:
-            log_frames(f"the check of {self._tool.name!r} raised", error)
-            issues = (Issue("", described(error), "check"),)
-        return self._said(call, tuple(issues), value) if issues else None
+            call.bound, said = check(copied(value))
+            issues = tuple(islice(said, MAX_ISSUES)) if said else ()
+        except NOT_OURS:
+            raise
+        except BaseException as error:  # noqa: BLE001  # a check raises what it likes
+            secrets = secret_values(self._tool.input_schema, value)
+            log_frames(f"the check of {self._tool.name!r} raised", error, secrets=secrets)
+            issues = (Issue("", described(error, secrets), "check"),)
+        return self._said(call, self._sound(issues, value), value) if issues else None
+
+    def _sound(self, issues: tuple[Any, ...], value: dict[str, Any]) -> tuple[Issue, ...]:
+        """Give issues as a model may read them: nobody has looked at what a check made."""
+        secrets = secret_values(self._tool.input_schema, value)
+        return tuple(
+            discreet(issue, secrets) if _is_issue(issue) else _NO_ISSUE for issue in issues
+        )
 
     def _faulty(
         self, call: Invocation, value: dict[str, Any], compiled: CompiledSchema
@@ -231,6 +319,23 @@ class Preparing:
             issues=(Issue(path, message, "parse"),) if issue else (),
         )
 
+
+def _own(given: Any) -> Any:
+    """Read a mapping, of any kind, as far as arguments may go."""
+    if isinstance(given, dict) or not isinstance(given, Mapping):
+        return dict(given) if isinstance(given, dict) else given
+    return {key: given[key] for key in islice(given, MAX_VALUES + 1)}
+
+
+def _is_issue(issue: Any) -> bool:
+    return type(issue) is Issue and all(
+        type(part) is str for part in (issue.path, issue.message, issue.keyword)
+    )
+
+
+_NO_ISSUE = Issue("", "the tool's own check refused them and did not say why", "check")
+
+_UNREADABLE = "they could not be read; send a JSON object with the arguments by name"
 
 _RECEIVED = "Received arguments:\n"
 

@@ -68,9 +68,9 @@ _ESCAPE = re.compile(
 _PLAIN = {'"': '"', "\\": "\\", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _PYTHONS = {"a": "\a", "v": "\v"}
 
-_NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+_NUMBER = re.compile(r"[-+]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][-+]?[0-9]++)?")
 _JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
-_NUMBER_START = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*)?(?:[eE][-+]?)?\Z")
+_NUMBER_START = re.compile(r"[-+]?(?:[0-9]++\.?[0-9]*+)?(?:[eE][-+]?)?\Z")
 _WORD = re.compile(r"[-+]?[^\W\d]\w*")
 
 _JSON_WORDS = {"true": True, "false": False, "null": None}
