@@ -285,11 +285,11 @@ async def test_rt_17_what_counts_once_per_call_and_what_per_attempt() -> None:
     gate = CountingPolicy()
     checks: list[Any] = []
 
-    def check(arguments: Any) -> Any:
+    def prepare(arguments: Any) -> Any:
         checks.append(arguments)
-        return arguments, ()
+        return arguments
 
-    scene = Scene("rt-17", check=check)
+    scene = Scene("rt-17", prepare_arguments=prepare)
     scene.pipeline = scene.of([scene.tool], scene.pipeline.policy_of("t"), risk=gate)
     level = scene.pipeline.states.of_tool("t").find("tokens_left")
     reports = Reports(scene.pipeline)

@@ -145,17 +145,14 @@ class Schemas:
         if chance.random() < 0.1:
             word = chance.choice(("prefixItems", "items"))
             made[word] = [self.any(depth) for _ in range(chance.randint(1, 3))]
-        for word, value in (
-            ("minItems", chance.randint(0, 3)),
-            ("maxItems", chance.randint(0, 30_000)),
-            ("uniqueItems", True),
-            ("contains", self.any(0)),
-            ("unevaluatedItems", False),
-            ("additionalItems", False),
-        ):
-            if chance.random() < 0.08:
-                made[word] = value
-        return made
+        return made | self._some(
+            minItems=chance.randint(0, 3),
+            maxItems=chance.randint(0, 30_000),
+            uniqueItems=True,
+            contains=self.any(0),
+            unevaluatedItems=False,
+            additionalItems=False,
+        )
 
     def _object(self, depth: int) -> dict[str, Any]:
         chance = self._chance
@@ -163,19 +160,19 @@ class Schemas:
         made: dict[str, Any] = {"properties": {name: self.any(depth) for name in names}}
         if names and chance.random() < 0.6:
             made["required"] = chance.sample(names, chance.randint(0, len(names)))
-        for word, value in (
-            ("additionalProperties", chance.choice((False, self.any(0)))),
-            ("patternProperties", {chance.choice(PATTERNS): self.any(0)}),
-            ("propertyNames", self._string()),
-            ("unevaluatedProperties", chance.choice((False, self.any(0)))),
-            ("minProperties", 1),
-            ("dependentRequired", {"a": ["b"]}),
-            ("dependentSchemas", {"a": self.any(0)}),
-            ("dependencies", {"a": ["b"]}),
-        ):
-            if chance.random() < 0.08:
-                made[word] = value
-        return made
+        return made | self._some(
+            additionalProperties=chance.choice((False, self.any(0))),
+            patternProperties={chance.choice(PATTERNS): self.any(0)},
+            propertyNames=self._string(),
+            unevaluatedProperties=chance.choice((False, self.any(0))),
+            minProperties=1,
+            dependentRequired={"a": ["b"]},
+            dependentSchemas={"a": self.any(0)},
+            dependencies={"a": ["b"]},
+        )
+
+    def _some(self, **words: Any) -> dict[str, Any]:
+        return {word: value for word, value in words.items() if self._chance.random() < 0.08}
 
     def _combined(self, depth: int) -> dict[str, Any]:
         chance = self._chance

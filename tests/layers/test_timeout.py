@@ -244,7 +244,7 @@ def test_an_argued_duration_is_a_day_at_most(said: float, name: str, factor: int
 # --- tools that do not stop
 
 
-async def test_a_deaf_tool_is_let_go_after_its_grace_and_counted() -> None:
+async def test_a_deaf_tool_is_ended_after_its_grace_and_counted() -> None:
     async def deaf(arguments: Any, context: Any) -> None:
         end = clock.now() + 60
         while clock.now() < end:
@@ -261,8 +261,6 @@ async def test_a_deaf_tool_is_let_go_after_its_grace_and_counted() -> None:
     assert clock.now() == 2.5
     assert "did not stop" in result.text
     assert trial.bench.events == [("timeout", "expired"), ("timeout", "let_go")]
-    assert len(trial.context.slots.find("let_go")) == 1
-    await clock.advance(100)
     assert not trial.context.slots.find("let_go")
 
 

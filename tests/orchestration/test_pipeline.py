@@ -638,12 +638,22 @@ class Lazy(Mapping[str, Any]):
         return 1
 
 
+class Proud(int):
+    def __gt__(self, other: object) -> bool:
+        raise RuntimeError
+
+
 class Text(str):
     __slots__ = ()
 
 
 @pytest.mark.parametrize(
-    ("given", "refused"), [(Lazy(), True), (Text("x"), True), (Text('{"n": 1}'), False)]
+    ("given", "refused"), [
+        (Lazy(), True),
+        (Text("x"), True),
+        (Text('{"n": 1}'), False),
+        ({"n": 1, "x": Proud(5)}, False),
+    ],
 )
 async def test_odd_arguments_are_refused_or_read_and_never_raise(given: Any, refused: bool) -> None:
     async def answers(arguments: dict[str, Any], context: Any) -> str:

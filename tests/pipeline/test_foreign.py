@@ -208,7 +208,7 @@ class Odd(BaseException):
 
 class Shy(type):
     @property
-    def __name__(cls) -> str:
+    def __name__(cls) -> str:  # type: ignore[override]  # hostile on purpose
         raise Odd
 
 
@@ -227,10 +227,10 @@ class Hostile(Exception):  # noqa: N818  # what it does is what matters
         raise Odd
 
     @property
-    def __cause__(self) -> Any:
+    def __cause__(self) -> Any:  # type: ignore[override]  # hostile on purpose
         raise Odd
 
-    @property
+    @property  # type: ignore[misc]  # hostile on purpose
     def __class__(self) -> Any:
         raise Odd
 

@@ -191,7 +191,7 @@ class Shortcuts:
         try:
             self._registry.register(self._tool(compiled), on_duplicate="replace")
         except ConfigurationError:
-            self._compiled.pop(name)
+            self._compiled.pop(name, None)
             if before is not None:
                 self._compiled[name] = before
             raise

@@ -131,13 +131,10 @@ def _runner(executor: Executor, workers: Callable[[], Workers], clock: Clock) ->
 
 def _own(call: Invocation) -> Any:
     """What this attempt may change as it likes: the next one begins with the same."""
-    if call.bound is None:
+    bound = call.bound
+    if bound is None:
         return copied(call.arguments)
-    check = call.tool.check
-    if call.attempt == 1 or check is None:
-        return call.bound
-    bound, issues = check(copied(call.arguments))
-    return call.bound if issues else bound
+    return bound.__class__(copied(bound)) if isinstance(bound, dict) else bound
 
 
 def _streaming(executor: Executor) -> Any:

@@ -675,17 +675,19 @@ class OneBucketPerKey(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.bucket, self.hands = bucket_at()
-        self.latest = 0.0
-        # Times count from the first reading: both begin with one at 0.
-        self.bucket.bind(RATES[0], "first").level()
+        self.latest: float | None = None
         self.plain = {name: PlainBucket() for name in "abc"}
+
+    def read(self) -> None:
+        """Time passes when a clock is read: one that is set back in between was never ahead."""
+        latest = self.hands.at if self.latest is None else max(self.latest, self.hands.at)
+        elapsed = 0.0 if self.latest is None else latest - self.latest
+        self.latest = latest
+        for plain in self.plain.values():
+            plain.pass_time(elapsed)
 
     def move(self, to: float) -> None:
         self.hands.at = to
-        elapsed = max(0.0, to - self.latest)
-        self.latest += elapsed
-        for plain in self.plain.values():
-            plain.pass_time(elapsed)
 
     @rule(step=STEPS)
     def time_passes(self, step: float) -> None:
@@ -701,6 +703,7 @@ class OneBucketPerKey(RuleBasedStateMachine):
 
     @rule(which=bounds, cost=st.integers(1, 9))
     def take(self, which: Any, cost: int) -> None:
+        self.read()
         name, item, bound = which
         plain, rate = self.plain[name], (item.amount, item.get_expiry())
         level = plain.under(rate)
@@ -717,6 +720,7 @@ class OneBucketPerKey(RuleBasedStateMachine):
 
     @rule(which=bounds, cost=st.integers(1, 9))
     def waiting_as_told_is_enough(self, which: Any, cost: int) -> None:
+        self.read()
         _, _, bound = which
         taken = bound.take(cost)
         if taken.retry_after_s is not None:
@@ -728,10 +732,12 @@ class OneBucketPerKey(RuleBasedStateMachine):
         # The wait may have been a fraction that floats cannot hold: back to the grid.
         for name in self.plain:
             self.clear(name)
-        self.move(math.ceil(self.latest * 16) / 16)
+        self.read()
+        self.move(math.ceil((self.latest or 0.0) * 16) / 16)
 
     @rule(which=bounds, cost=st.integers(1, 9))
     def give_back(self, which: Any, cost: int) -> None:
+        self.read()
         name, item, bound = which
         plain, rate = self.plain[name], (item.amount, item.get_expiry())
 
@@ -743,6 +749,7 @@ class OneBucketPerKey(RuleBasedStateMachine):
 
     @rule(which=bounds, cost=st.integers(1, 9))
     def only_ask(self, which: Any, cost: int) -> None:
+        self.read()
         name, item, _ = which
         level = self.plain[name].under((item.amount, item.get_expiry()))
 
@@ -756,6 +763,7 @@ class OneBucketPerKey(RuleBasedStateMachine):
 
     @rule()
     def count(self) -> None:
+        self.read()
         drained = [
             plain
             for plain in self.plain.values()

@@ -168,6 +168,7 @@ class _Walk:
         return self._too_large() if self._size > self._most_bytes else None
 
     def _integer(self, number: int) -> Fault | None:
+        number = int.__pos__(number)  # of a subclass, the integer that it is
         if -_SMALL < number < _SMALL:
             self._size += number.bit_length() // 4
             return None

@@ -1,0 +1,1 @@
+"""Whether memory stays flat however long a pipeline runs."""
