@@ -648,7 +648,8 @@ class Text(str):
 
 
 @pytest.mark.parametrize(
-    ("given", "refused"), [
+    ("given", "refused"),
+    [
         (Lazy(), True),
         (Text("x"), True),
         (Text('{"n": 1}'), False),

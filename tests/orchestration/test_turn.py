@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from seawall import (
@@ -651,7 +651,7 @@ CALLS = st.tuples(
 TURNS = st.lists(st.lists(CALLS, max_size=5), min_size=200, max_size=200)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(TURNS)
 def test_every_call_of_a_long_conversation_has_exactly_one_result(
     turns: list[list[tuple[str, dict[str, Any], str | None]]],

@@ -34,8 +34,9 @@ def size_of(result: ToolResult) -> float:
 
 
 def says_failure(result: ToolResult, failure: Failure) -> bool:
-    """Whether the content is the failure's own text, as in every refusal."""
-    return len(result.content) == 1 and result.text == failure.render()
+    """Whether the content begins with the failure's own text, as in every refusal."""
+    first = result.content[0] if result.content else None
+    return isinstance(first, TextContent) and first.text == failure.render()
 
 
 def unseen_size(failure: Failure) -> int:

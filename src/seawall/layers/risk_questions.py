@@ -13,7 +13,7 @@ import json
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
@@ -23,7 +23,6 @@ from seawall.pipeline.foreign import guarded, log, log_frames
 
 if TYPE_CHECKING:
     from seawall.contract.tool import Tool
-    from seawall.layers.risk_gate import Gate
     from seawall.pipeline.clock import Clock
     from seawall.pipeline.invocation import Invocation
     from seawall.pipeline.session import Permissions
@@ -36,6 +35,20 @@ Confirm = Callable[[Prepared, Decision], Any]
 One that waits must be async, else it holds up the event loop. True and "yes" are ALLOW_ONCE, False
 and "no" are DENY; an answer may also be given by its name. Anything else refuses the call.
 """
+
+
+class Asker(Protocol):
+    """As much of a gate as a question needs."""
+
+    @property
+    def confirm(self) -> Confirm | None:
+        """Asks a person."""
+        ...
+
+    @property
+    def answer_within_s(self) -> float | None:
+        """How long the person has."""
+        ...
 
 
 class Answer(StrEnum):
@@ -85,7 +98,7 @@ class _Question:
 
     __slots__ = ("about", "outcome", "over", "whose")
 
-    def __init__(self, about: str, whose: tuple[Tool, Gate]) -> None:
+    def __init__(self, about: str, whose: tuple[Tool, Asker]) -> None:
         self.about = about
         # Held while it is open: it is found by their identity.
         self.whose = whose
@@ -138,7 +151,7 @@ class Questions:
     def __init__(
         self,
         tool: Tool,
-        gate: Gate,
+        gate: Asker,
         clock: Clock,
         on_ask: Callable[[], None],
         left: set[asyncio.Task[Any]],

@@ -13,7 +13,7 @@ from itertools import accumulate
 import msgspec
 from rapidfuzz.distance import OSA, Levenshtein
 
-from seawall.registry.spelling import Reading, Spelling  # noqa: TC001 - msgspec resolves them
+from seawall.registry.spelling import Reading, Spelling
 
 MOST_WORDS = 24
 """Words of a name that are compared; more make no tool's name."""

@@ -20,7 +20,7 @@ LONGEST_NAME = 160
 # Only those that people and models mix up in names; both sides of a comparison pass through it,
 # so that real Cyrillic and Greek names are still told apart from each other.
 _LOOKALIKES = str.maketrans(
-    "авекмнорстухіјѕһԁԛԝ" + "АВЕКМНОРСТУХІЈЅ" + "αβεικνορτυχγ" + "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧ" + "ıɩɑɡłøđ",  # noqa: RUF001 - the table of ambiguous letters
+    "авекмнорстухіјѕһԁԛԝ" + "АВЕКМНОРСТУХІЈЅ" + "αβεικνορτυχγ" + "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧ" + "ıɩɑɡłøđ",
     "abekmhopctyxijshdqw" + "ABEKMHOPCTYXIJS" + "abeikvoptuxy" + "ABEZHIKMNOPTYX" + "iiaglod",
 )
 
