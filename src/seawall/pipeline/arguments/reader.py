@@ -8,8 +8,10 @@ early is never completed and of several values none is chosen.
 
 from __future__ import annotations
 
+import json
 import math
 import re
+from json.decoder import scanstring
 from typing import Any, Literal
 
 MAX_BYTES = 1 << 20
@@ -282,6 +284,12 @@ class Reader:
         self._note(CONTROL, start)
 
     def _unescaped(self, body: str, quote: str, start: int) -> str:
+        if quote == '"' and "\\/" not in body:  # what that means is not yet known
+            try:
+                return str(scanstring(f'{body}"', 0, False)[0])  # noqa: FBT003  # it takes no names
+            except json.JSONDecodeError:
+                pass
+
         def replaced(found: re.Match[str]) -> str:
             four, two, eight, octal, other = found.groups()
             if four is not None:

@@ -160,11 +160,13 @@ def _read_once(text: str, *, repair: bool, depth: int) -> tuple[Any, dict[str, N
 def _risky(text: str, depth: int) -> bool:
     """Whether the fast reader might exhaust the stack, or take too long to build it all."""
     brackets = brackets_of(text, depth)
-    return (
-        len(brackets) > MAX_BRACKETS
-        or goes_deeper(brackets, depth)
-        or bool(len(text) > MAX_DIGITS and _LONG_NUMBER.search(text))
-    )
+    if goes_deeper(brackets[:MAX_BRACKETS], depth):
+        return True
+    if len(brackets) > MAX_BRACKETS:
+        if "'" in text:  # some of them may be in texts
+            return True
+        raise ArgumentTextFault("too_large", TOO_MANY)
+    return bool(len(text) > MAX_DIGITS and _LONG_NUMBER.search(text))
 
 
 def brackets_of(text: str, depth: int = MAX_DEPTH) -> str:
