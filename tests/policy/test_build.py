@@ -4,7 +4,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from seawall import BreakerPolicy, ConfigurationError, Pipeline, Policies, Risk, RunPolicy, tool
+from seawall import (
+    BreakerPolicy,
+    ConfigurationError,
+    FailureCode,
+    Pipeline,
+    Policies,
+    Risk,
+    RunPolicy,
+    ToolFailed,
+    tool,
+)
 from seawall.policy.build import BY_NAME, LAYERS, listed
 from seawall.policy.settings import RiskSettings
 from seawall.testing import FakeClock, scripted
@@ -181,3 +191,34 @@ async def test_buckets_and_circuits_survive_new_policies() -> None:
     again = await clock.run(pipeline.call("greet"))
     assert again.failure is not None
     assert again.failure.reason == "rate_limited"
+
+
+async def test_a_refusal_of_ones_own_layer_says_who_refused() -> None:
+    class QuietHours:
+        name = "quiet_hours"
+
+        async def __call__(self, call: Invocation, proceed: Handler) -> ToolResult:
+            return call.refuse(FailureCode.PERMISSION_DENIED, "not at night")
+
+    result = await Pipeline([greet], layers=[QuietHours()]).call("greet")
+
+    assert result.failure is not None
+    assert result.failure.layer == "quiet_hours"
+
+
+async def test_a_tool_may_fail_with_a_text_alone() -> None:
+    @tool
+    async def find(name: str) -> str:
+        raise ToolFailed(f"nobody is called {name}")
+
+    result = await Pipeline([find]).call("find", {"name": "Ann"})
+
+    assert result.failure is not None
+    assert (result.failure.message, result.failure.retryable) == ("nobody is called Ann", False)
+
+
+def test_a_tool_with_hints_of_the_wrong_kind_is_refused_where_it_is_made() -> None:
+    with pytest.raises(ConfigurationError, match="annotations"):
+        tool(annotations="read")(print)
+    with pytest.raises(ConfigurationError, match="risk"):
+        tool(risk="enormous")(print)

@@ -164,9 +164,14 @@ def dotted(pointer: str) -> str:
 
 
 class ToolFailed(Exception):  # noqa: N818  # named by what happened; it is no error of the pipeline
-    """Raised by an executor to give its own `Failure` instead of `EXECUTION_FAILED`."""
+    """Raised by an executor to give its own `Failure` instead of `EXECUTION_FAILED`.
 
-    def __init__(self, failure: Failure) -> None:
+    A text alone is an `EXECUTION_FAILED` that says it, and is not worth another try.
+    """
+
+    def __init__(self, failure: Failure | str) -> None:
+        if isinstance(failure, str):
+            failure = Failure(code=FailureCode.EXECUTION_FAILED, message=failure, retryable=False)
         super().__init__(failure)
         self.failure = failure
 

@@ -164,7 +164,8 @@ class Timeout:
             said,
             reason=reason,
             layer=self.name,
-            may_have_run=call.started,
+            # What only reads has no effect to look for, begun or not.
+            may_have_run=None if call.tool.annotations.read_only else call.started,
         )
 
 

@@ -12,6 +12,8 @@ from __future__ import annotations
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from seawall.contract.errors import ConfigurationError, Fault
 from seawall.contract.failure import FailureCode
 from seawall.contract.result import ToolResult
@@ -290,8 +292,15 @@ class Guarded:
             lambda error: self._failed(call, described(error)),
         )
         if isinstance(result, ToolResult):
-            return result
+            return self._named(result)
         return self._failed(call, f"it gave {type(result).__name__} where a ToolResult is due")
+
+    def _named(self, result: ToolResult) -> ToolResult:
+        """Say who refused, where the layer itself did not."""
+        failure = result.failure
+        if failure is None or failure.layer:
+            return result
+        return replace(result, failure=replace(failure, layer=self.name))
 
     def _failed(self, call: Invocation, said: str) -> ToolResult:
         return call.refuse(

@@ -12,6 +12,7 @@ import re
 import typing
 from typing import Any, overload
 
+from seawall.contract.annotations import Annotations, Risk
 from seawall.contract.errors import ConfigurationError, Fault
 from seawall.contract.failure import Failure, FailureCode, Issue, ToolFailed
 from seawall.contract.tool import Tool
@@ -50,6 +51,11 @@ def _made(function: Callable[..., Any], fields: dict[str, Any]) -> Tool:
     unknown = sorted(set(fields) - set(Tool.__struct_fields__))
     if unknown:
         raise ConfigurationError([Fault("is not a field of Tool", name) for name in unknown])
+    if isinstance(fields.get("risk"), str):
+        fields["risk"] = _risk(fields["risk"])
+    if not isinstance(fields.get("annotations", Annotations()), Annotations):
+        said = "must be Annotations, such as Annotations.for_reading()"
+        raise ConfigurationError([Fault(said, "annotations")])
     name = fields.pop("name", None) or getattr(function, "__name__", "")
     doc = Doc.of(function)
     signature = _Signature(name, function, doc)
@@ -61,6 +67,13 @@ def _made(function: Callable[..., Any], fields: dict[str, Any]) -> Tool:
         "check": signature.check,
     }
     return Tool(name=name, **{**derived, **fields})
+
+
+def _risk(text: str) -> Risk:
+    try:
+        return Risk.parse(text)
+    except ValueError as error:
+        raise ConfigurationError([Fault(str(error), "risk")]) from error
 
 
 class Bound(dict[str, Any]):

@@ -127,7 +127,7 @@ def _words(annotations: Annotations) -> str:
     if hints.get("read_only"):
         hints.pop("idempotent", None)  # what changes nothing is that anyway
     said = [hint.replace("_", "-") for hint, value in hints.items() if value]
-    return ", ".join(said) or ("harmless" if annotations.declared else "not declared")
+    return ", ".join(said) or ("changing" if annotations.declared else "not declared")
 
 
 def _retries(tool: Tool, policy: RunPolicy) -> int:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from json.decoder import scanstring
 from typing import Any, Literal
 
 MAX_BYTES = 1 << 20
@@ -68,6 +67,7 @@ _ESCAPE = re.compile(
     r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|U([0-9a-fA-F]{8})|([0-7]{1,3})|(.))", re.DOTALL
 )
 _PLAIN = {'"': '"', "\\": "\\", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_unquoted = json.JSONDecoder(strict=False).decode
 _PYTHONS = {"a": "\a", "v": "\v"}
 
 _NUMBER = re.compile(r"[-+]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][-+]?[0-9]++)?")
@@ -286,7 +286,7 @@ class Reader:
     def _unescaped(self, body: str, quote: str, start: int) -> str:
         if quote == '"' and "\\/" not in body:  # what that means is not yet known
             try:
-                return str(scanstring(f'{body}"', 0, False)[0])  # noqa: FBT003  # it takes no names
+                return str(_unquoted(f'"{body}"'))
             except json.JSONDecodeError:
                 pass
 
