@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, TypedDict
 
 import pytest
+from pydantic import BaseModel, Field
 
 from seawall import (
     Annotations,
@@ -223,6 +224,21 @@ async def test_formats_are_not_held_against_a_result() -> None:
         result = await pipeline.call("make")
 
     assert result.structured_content == {"at": "2024-01-01T00:00:00"}
+
+
+async def test_a_model_is_said_in_the_names_that_its_schema_has() -> None:
+    class Made(BaseModel):
+        the_size: int = Field(alias="theSize")
+
+    @tool
+    async def make() -> Made:
+        """Make something."""
+        return Made(theSize=5)
+
+    async with Pipeline([make]) as pipeline:
+        result = await pipeline.call("make")
+
+    assert result.structured_content == {"theSize": 5}
 
 
 async def test_a_large_result_is_checked_and_a_larger_one_is_none() -> None:

@@ -181,7 +181,7 @@ def _dumped(value: Any) -> Any:
     """
     dump = getattr(value, "model_dump", None)
     if callable(dump) and not isinstance(value, type):
-        return dump(mode="json")
+        return dump(mode="json", by_alias=True)  # as its schema names the fields
     raise TypeError(f"{type(value).__name__} is no JSON")
 
 
