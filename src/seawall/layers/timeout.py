@@ -1,7 +1,7 @@
 """Give up on an attempt that takes too long.
 
 The tool is cancelled and waited for, within a bounded grace; one that ignores its cancellation is
-let go and counted. A sync tool cannot be stopped: its thread goes on, and the result says so.
+ended where it stands. A sync tool cannot be stopped: its thread goes on, and the result says so.
 Innermost, so the limit holds for each attempt; a call's deadline cuts the last one short. A tool
 that reports its progress may also be bound by how long it says nothing.
 """
