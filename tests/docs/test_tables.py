@@ -49,7 +49,11 @@ PRESET_COLUMNS = (
     *("timeout_s", "max_retries", "base_delay_s", "max_delay_s", "delays_s", "rate"),
     "breaker",
 )
-BOUNDS_IN = ("seawall.layers", "seawall.pipeline", "seawall.pipeline.arguments")
+BOUNDS_IN = (
+    "seawall.layers",
+    "seawall.pipeline",
+    *(f"seawall.pipeline.arguments.{folder}" for folder in ("reading", "schema", "faults")),
+)
 
 Rows = list[list[str]]
 

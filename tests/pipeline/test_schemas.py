@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from seawall import ConfigurationError, Pipeline, Policies, Registry, RunPolicy, Tool
-from seawall.pipeline.arguments.schema import compile_schema
+from seawall.pipeline.arguments.compiled import compile_schema
 from seawall.pipeline.schemas import schemas_of
 
 WHOLE = {"type": "object", "properties": {"n": {"type": "integer"}}}

@@ -10,8 +10,8 @@ from typing import Any
 import jsonschema_rs
 
 from seawall.contract.span import Digest
-from seawall.pipeline.arguments.bounds import out_of_bounds
-from seawall.pipeline.arguments.reader import MAX_BYTES, MAX_VALUES
+from seawall.pipeline.arguments.reading.bounds import out_of_bounds
+from seawall.pipeline.arguments.reading.reader import MAX_BYTES, MAX_VALUES
 from seawall.pipeline.plain import Plain
 
 MAC_BYTES = 16

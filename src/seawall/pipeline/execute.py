@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from seawall.contract.failure import FailureCode
 from seawall.contract.result import ToolResult
-from seawall.pipeline.arguments.explain import secret_values
+from seawall.pipeline.arguments.faults.explain import secret_values
 from seawall.pipeline.context import ToolContext
 from seawall.pipeline.convert import MAX_ITEMS, failure_of, is_answer, parts_of, result_of
 from seawall.pipeline.copying import copied

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from seawall.contract.failure import FailureCode, Issue
-from seawall.pipeline.arguments.bounds import out_of_bounds
-from seawall.pipeline.arguments.pattern_bounds import pattern_bounds
+from seawall.pipeline.arguments.patterns.bounds import pattern_bounds
+from seawall.pipeline.arguments.reading.bounds import out_of_bounds
 
 if TYPE_CHECKING:
     from seawall.contract.result import ToolResult
     from seawall.contract.tool import Tool
-    from seawall.pipeline.arguments.schema import CompiledSchema
+    from seawall.pipeline.arguments.compiled import CompiledSchema
     from seawall.pipeline.invocation import Handler, Invocation
 
 LAYER = "output_check"

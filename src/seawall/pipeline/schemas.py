@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from seawall.contract.errors import ConfigurationError, Fault
-from seawall.pipeline.arguments.schema import CompiledSchema, compile_schema
+from seawall.pipeline.arguments.compiled import CompiledSchema, compile_schema
 
 if TYPE_CHECKING:
     from seawall.contract.tool import Tool

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from seawall import RunPolicy, Session, Tool, ToolResult
 from seawall.contract.failure import Issue
+from seawall.pipeline.arguments.compiled import compile_schema
 from seawall.pipeline.arguments.prepare import Preparing, preparing
 from seawall.pipeline.arguments.quick import plain_check
-from seawall.pipeline.arguments.schema import compile_schema
 from seawall.pipeline.invocation import Invocation
 
 FLAT: dict[str, Any] = {

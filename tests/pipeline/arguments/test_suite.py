@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from seawall.pipeline.arguments.schema import compile_schema
+from seawall.pipeline.arguments.compiled import compile_schema
 
 ARCHIVE = "jsonschema-4.26.0"
 HOST = "http://localhost:1234/"

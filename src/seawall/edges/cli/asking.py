@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from seawall.edges.cli.paper import printable
 from seawall.layers.risk_questions import Answer
-from seawall.pipeline.arguments.explain import show
+from seawall.pipeline.arguments.faults.explain import show
 
 if TYPE_CHECKING:
     from typing import TextIO

@@ -17,7 +17,7 @@ from seawall.edges.cli.exits import Exit, exit_of
 from seawall.edges.cli.paper import Paper
 from seawall.edges.cli.sources import policies_from, registry_from
 from seawall.orchestration.unknown import no_such_tool, quarantined
-from seawall.pipeline.arguments.explain import show
+from seawall.pipeline.arguments.faults.explain import show
 from seawall.pipeline.arguments.prepare import Preparing
 from seawall.pipeline.invocation import Invocation
 from seawall.pipeline.session import Session

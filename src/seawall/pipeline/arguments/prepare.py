@@ -15,16 +15,16 @@ import msgspec
 from seawall.contract.content import TextContent
 from seawall.contract.failure import FailureCode, Issue, dotted
 from seawall.contract.result import ToolResult
-from seawall.pipeline.arguments.bounds import out_of_bounds
-from seawall.pipeline.arguments.careful import Careful
-from seawall.pipeline.arguments.explain import HIDDEN, explain, secret_values, show
-from seawall.pipeline.arguments.lenient import Lenient, validation_text
-from seawall.pipeline.arguments.pattern_bounds import PatternBounds, pattern_bounds
+from seawall.pipeline.arguments.careful.careful import Careful
+from seawall.pipeline.arguments.compiled import CompiledSchema, compile_schema
+from seawall.pipeline.arguments.faults.explain import HIDDEN, explain, secret_values, show
+from seawall.pipeline.arguments.lenient.lenient import Lenient, validation_text
+from seawall.pipeline.arguments.patterns.bounds import PatternBounds, pattern_bounds
 from seawall.pipeline.arguments.quick import plain_check
-from seawall.pipeline.arguments.reader import MAX_VALUES
-from seawall.pipeline.arguments.schema import CompiledSchema, compile_schema
-from seawall.pipeline.arguments.text import ArgumentTextFault, parse_arguments
-from seawall.pipeline.arguments.text_lenient import parse_lenient
+from seawall.pipeline.arguments.reading.bounds import out_of_bounds
+from seawall.pipeline.arguments.reading.reader import MAX_VALUES
+from seawall.pipeline.arguments.reading.text import ArgumentTextFault, parse_arguments
+from seawall.pipeline.arguments.reading.text_lenient import parse_lenient
 from seawall.pipeline.convert import discreet
 from seawall.pipeline.copying import copied
 from seawall.pipeline.foreign import NOT_OURS, described, log_frames
@@ -32,7 +32,7 @@ from seawall.pipeline.foreign import NOT_OURS, described, log_frames
 if TYPE_CHECKING:
     from seawall.contract.policy import RunPolicy
     from seawall.contract.tool import Tool
-    from seawall.pipeline.arguments.bounds import Fault
+    from seawall.pipeline.arguments.reading.bounds import Fault
     from seawall.pipeline.invocation import Invocation
 
 LAYER = "argument_check"

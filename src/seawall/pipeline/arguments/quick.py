@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema_rs
 
-from seawall.pipeline.arguments.dialects import DRAFT_2020
-from seawall.pipeline.arguments.pattern_bounds import PATTERNS
+from seawall.pipeline.arguments.patterns.bounds import PATTERNS
+from seawall.pipeline.arguments.schema.dialects import DRAFT_2020
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seawall.pipeline.arguments.schema import CompiledSchema
+    from seawall.pipeline.arguments.compiled import CompiledSchema
 
 _PROPERTIES_AT_MOST = 32
 _BOUNDS: dict[Any, dict[str, Any]] = {

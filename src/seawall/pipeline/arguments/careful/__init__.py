@@ -1,0 +1,1 @@
+"""Coercion mode `careful`: mend what a person would read without doubt."""

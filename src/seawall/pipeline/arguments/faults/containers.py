@@ -1,0 +1,192 @@
+"""Find what is wrong inside of an object or a list."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from seawall.pipeline.arguments.faults import wording
+from seawall.pipeline.arguments.reading.bounds import escaped
+from seawall.pipeline.arguments.schema.documents import mapping
+from seawall.pipeline.arguments.schema.redaction import Secrecy
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seawall.pipeline.arguments.faults.looking import Looking
+    from seawall.pipeline.arguments.schema.documents import Place
+
+_LONGEST_KEY = 200
+_ITEMS_AT_ONCE = 256
+_CULPRITS_TRIED = 100
+
+
+class Members:
+    """The members of an object that is refused at a place."""
+
+    def __init__(self, finder: Looking, place: Place, value: dict[str, Any], path: str) -> None:
+        self._finder = finder
+        self._place = place
+        self._node: dict[str, Any] = place.node
+        self._value = value
+        self._path = path
+        self._declared = mapping(place.node, "properties")
+
+    def look(self) -> None:
+        """Tell the faults: what is declared in its order, then what is not."""
+        required = self._node.get("required", [])
+        for name, member in self._declared.items():
+            if name in self._value:
+                self._part(name, "properties", name)
+            elif name in required:
+                self._missing(name, wording.expected(member))
+        for name in required:
+            if name not in self._declared and name not in self._value:
+                self._missing(name, "")
+        self._others()
+        self._names()
+        self._dependents()
+
+    def look_at_unevaluated(self) -> None:
+        """Tell which members no part of the schema speaks of; all parts that do are content."""
+        rest = self._node.get("unevaluatedProperties", True)
+        if rest is True:
+            return
+        known = Secrecy(self._finder.documents, self._finder.matches, [self._place])
+        unknown = [name for name in self._value if not known.declares(name)]
+        for name in unknown:
+            if self._finder.is_done:
+                return
+            if rest is False:
+                said = wording.unknown(name, known.names)
+                self._finder.tell(self._below(name), said, "unevaluatedProperties")
+            else:
+                self._part(name, "unevaluatedProperties")
+        if not unknown:
+            self._leave_out_one()
+
+    def _leave_out_one(self) -> None:
+        """Tell which declared members belong to an alternative that was not taken."""
+        for name in islice(self._value, _CULPRITS_TRIED):
+            others = {key: item for key, item in self._value.items() if key != name}
+            if not self._finder.refuses(self._place, others):
+                said = f"{wording.name(name)} is not allowed together with the others"
+                self._finder.tell(self._below(name), said, "unevaluatedProperties")
+
+    def _missing(self, name: str, wanted: str) -> None:
+        said = f"missing; {wanted}" if wanted else "missing"
+        self._finder.tell(self._below(name), said, "required")
+
+    def _others(self) -> None:
+        patterns = mapping(self._node, "patternProperties")
+        rest = self._node.get("additionalProperties", True)
+        if rest is True and not patterns:
+            return
+        for name in self._value:
+            if self._finder.is_done:
+                return
+            fitting = [pattern for pattern in patterns if self._finder.matches(pattern, name)]
+            for pattern in fitting:
+                self._part(name, "patternProperties", pattern)
+            if fitting or name in self._declared:
+                continue
+            if rest is False:
+                said = wording.unknown(name, list(self._declared), patterns)
+                self._finder.tell(self._below(name), said, "additionalProperties")
+            elif rest is not True:
+                self._part(name, "additionalProperties")
+
+    def _names(self) -> None:
+        if "propertyNames" not in self._node:
+            return
+        names = self._finder.documents.child(self._place, "propertyNames")
+        for name in self._value:
+            if not self._finder.is_done and self._finder.refuses(names, name):
+                faults = self._finder.trial(names, name, self._below(name))
+                said = f"the name {wording.name(name)} is not allowed"
+                said += f": {faults[0].message}" if faults else ""
+                self._finder.tell(self._below(name), said, "propertyNames")
+
+    def _dependents(self) -> None:
+        for keyword in ("dependentRequired", "dependencies"):
+            for trigger, names in mapping(self._node, keyword).items():
+                if trigger in self._value and isinstance(names, list):
+                    self._missing_beside(trigger, names)
+
+    def _missing_beside(self, trigger: str, names: list[str]) -> None:
+        for name in names:
+            if name not in self._value:
+                said = f"missing; required when {wording.name(trigger)} is given"
+                self._finder.tell(self._below(name), said, "dependentRequired")
+
+    def _part(self, name: str, *steps: str) -> None:
+        self._finder.part(self._place, steps, self._value[name], self._below(name))
+
+    def _below(self, name: str) -> str:
+        """Point to a member; to what encloses it if its name takes too long to say."""
+        if len(name) > _LONGEST_KEY:
+            return self._path
+        return f"{self._path}/{escaped(name)}"
+
+
+class Items:
+    """The items of a list that is refused at a place."""
+
+    def __init__(self, finder: Looking, place: Place, value: Sequence[Any], path: str) -> None:
+        self._finder = finder
+        self._place = place
+        self._node: dict[str, Any] = place.node
+        self._value = value
+        self._path = path
+
+    def look(self) -> None:
+        """Tell the faults, in the order of the items."""
+        keyword = "prefixItems" if "prefixItems" in self._node else "items"
+        listed = self._node.get(keyword)
+        first = len(listed) if isinstance(listed, list) else 0
+        for index, item in enumerate(self._value[:first]):
+            self._finder.part(self._place, (keyword, str(index)), item, self._below(index))
+        rest = "additionalItems" if isinstance(self._node.get("items"), list) else "items"
+        if rest in self._node:
+            self._rest(self._finder.documents.child(self._place, rest), first)
+        if "contains" in self._node:
+            self._contained(self._finder.documents.child(self._place, "contains"))
+
+    def look_at_unevaluated(self) -> None:
+        """Tell the first item that no part of the schema speaks of."""
+        if "unevaluatedItems" not in self._node:
+            return
+        for index in range(min(len(self._value), _CULPRITS_TRIED)):
+            if self._finder.refuses(self._place, list(self._value[: index + 1])):
+                self._finder.tell(self._below(index), "unexpected item", "unevaluatedItems")
+                return
+
+    def _rest(self, part: Place, start: int) -> None:
+        """Look at items that all have one schema: they may be many, and nearly all valid."""
+        if part.node is False and len(self._value) > start:
+            said = f"unexpected item; expected at most {wording.counted(start, 'item')}"
+            self._finder.tell(self._below(start), said, part.steps[-1])
+        if isinstance(part.node, bool):
+            return
+        for begin in range(start, len(self._value), _ITEMS_AT_ONCE):
+            some = self._value[begin : begin + _ITEMS_AT_ONCE]
+            if self._finder.refuses_one(part, some):
+                for index, item in enumerate(some, begin):
+                    self._finder.part_at(part, item, self._below(index))
+            if self._finder.is_done:
+                return
+
+    def _contained(self, wanted: Place) -> None:
+        found = sum(not self._finder.refuses(wanted, item) for item in self._value)
+        counts = self._node if self._finder.dialect.counts_contained else {}
+        least, most = counts.get("minContains", 1), counts.get("maxContains", found)
+        if least <= found <= most or self._finder.is_done:
+            return
+        relation, bound = ("at least", least) if found < least else ("at most", most)
+        what = wording.expected(wanted.node).removeprefix("expected ")
+        counted = wording.counted(bound, "matching item") + (f" ({what})" if what else "")
+        said = f"expected {relation} {counted}, got {found}"
+        self._finder.tell(self._path, said, "contains")
+
+    def _below(self, index: int) -> str:
+        return f"{self._path}/{index}"

@@ -1,0 +1,1 @@
+"""The regular expressions of schemas: read as JavaScript has them, and run within bounds."""

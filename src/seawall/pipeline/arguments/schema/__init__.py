@@ -1,0 +1,1 @@
+"""The language of schemas: drafts, references, translations, and validators that are bounded."""
