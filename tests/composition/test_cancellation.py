@@ -157,7 +157,6 @@ class Stage:
         room = states.of_tool("t").find("bulkhead")
         assert room is None or (room.in_flight, room.waiting) == (0, 0)
         assert states.shared("exclusive").slot("rooms", dict) == {}
-        assert not states.of_tool("t").slot("let_go", set)
         memory = self.pipeline._session.memory
         assert memory.get("risk_gate", {}) == {}
         deadlines = states.shared("deadlines")._held.values()

@@ -11,7 +11,7 @@ import pytest
 from seawall.contract.failure import FailureCode
 from seawall.contract.policy import RunPolicy
 from seawall.contract.tool import Tool
-from seawall.layers.timeout import MAX_LET_GO, Timeout, argued_duration, shown_seconds
+from seawall.layers.timeout import Timeout, argued_duration, shown_seconds
 from seawall.pipeline.clock import SystemClock
 from seawall.pipeline.layer import LayerContext, compose
 from seawall.testing import FakeClock, LayerBench
@@ -261,21 +261,6 @@ async def test_a_deaf_tool_is_ended_after_its_grace_and_counted() -> None:
     assert clock.now() == 2.5
     assert "did not stop" in result.text
     assert trial.bench.events == [("timeout", "expired"), ("timeout", "let_go")]
-    assert not trial.context.slots.find("let_go")
-
-
-async def test_of_calls_that_were_let_go_only_so_many_run_on() -> None:
-    trial = Trial()
-    orphans = trial.context.slots.find("let_go")
-    orphans.update(range(MAX_LET_GO))
-
-    refused = await trial.call()
-
-    assert refused.failure is not None
-    assert (refused.failure.reason, refused.failure.may_have_run) == ("overloaded", False)
-    assert refused.failure.retry_after_s
-    orphans.clear()
-    assert reason(await trial.call()) == "attempt_timeout"
 
 
 async def test_the_callers_cancel_beats_a_let_go_at_the_same_moment() -> None:

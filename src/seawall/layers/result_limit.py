@@ -68,7 +68,10 @@ class ResultLimit:
 
     async def __call__(self, call: Invocation, proceed: Handler) -> ToolResult:
         """Cut what comes back, if it is too large."""
-        result = await proceed(call)
+        return self.cut(await proceed(call))
+
+    def cut(self, result: ToolResult) -> ToolResult:
+        """Give the result itself if it is small enough, else what is left of it."""
         fine = limited(result, self._max_bytes)
         if fine is not result:
             self._count(self.name, "cut")

@@ -15,7 +15,7 @@ from seawall.contract.failure import FailureCode
 from seawall.layers.idle import IdleWait
 from seawall.pipeline.clock import Deadlines
 from seawall.pipeline.drive import Drive, LetGo
-from seawall.pipeline.execute import is_async, refused_overload
+from seawall.pipeline.execute import is_async
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from seawall.pipeline.clock import Clock, Expiring, Timer
     from seawall.pipeline.invocation import Handler, Invocation
     from seawall.pipeline.layer import LayerContext
-
-MAX_LET_GO = 64
-"""Attempts of one tool that may run on unattended; beyond that its calls are refused."""
 
 DURATION_MARGIN_S = 5.0
 """What a tool gets beyond the duration it is known to take."""
@@ -44,7 +41,6 @@ class Timeout:
         self._clock: Clock = context.clock
         self._grace_s = context.policy.grace_s
         self._count = context.count
-        self._orphans: set[asyncio.Task[None]] = context.slots.slot("let_go", _Orphans)
         self._in_thread = not is_async(context.tool.executor)
         self._seconds = context.policy.timeout_s
         self._idle_s = context.policy.idle_timeout_s
@@ -68,24 +64,12 @@ class Timeout:
 
     def __call__(self, call: Invocation, proceed: Handler) -> Coroutine[Any, Any, ToolResult]:
         """Run one attempt under its limit."""
-        if (
-            self._shared is not None
-            and call.deadline is None
-            and call.timeout_s is None
-            and len(self._orphans) < MAX_LET_GO
-        ):
+        if self._shared is not None and call.deadline is None and call.timeout_s is None:
             return self._attempt(call, proceed, self._shared, by_deadline=False)
         return self._unusual(call, proceed)
 
     async def _unusual(self, call: Invocation, proceed: Handler) -> ToolResult:
-        """Run an attempt whose limit depends on the call; or refuse it."""
-        if len(self._orphans) >= MAX_LET_GO:
-            return refused_overload(
-                call,
-                f"{len(self._orphans)} calls of {call.tool.name} that were given up are still"
-                " running",
-                layer=self.name,
-            )
+        """Run an attempt whose limit depends on the call; or refuse it, if its time is over."""
         seconds, by_deadline = self._limit(call)
         if seconds is not None and seconds <= 0:
             return self._too_late(call)
@@ -104,16 +88,16 @@ class Timeout:
     ) -> ToolResult:
         attempt = cast("Coroutine[Any, None, ToolResult]", proceed(call))
         reason = "deadline_exceeded" if by_deadline else "attempt_timeout"
-        drive = Drive(attempt, call, self._clock, self._grace_s, self._orphans, reason)
+        drive = Drive(attempt, call, self._clock, self._grace_s, reason)
         waits.enter(drive)
-        let_go = ""
+        was_ended = False
         try:
             return await drive
         except asyncio.CancelledError:
             if not drive.expired or not drive.settle():
                 raise
-        except LetGo as left:
-            let_go = "goes on" if left.goes_on else "was ended"
+        except LetGo:
+            was_ended = True
             if not drive.settle():
                 raise asyncio.CancelledError from None
         finally:
@@ -122,7 +106,7 @@ class Timeout:
         if isinstance(waits, IdleWait) and waits.idle:
             said = f"{call.tool.name} was idle: no progress for {shown_seconds(waits.seconds)}"
             reason = "attempt_timeout"
-        return self._given_up(call, said, reason, let_go=let_go)
+        return self._given_up(call, said, reason, was_ended=was_ended)
 
     def _limit(self, call: Invocation) -> tuple[float | None, bool]:
         """Seconds for this attempt, and whether the call's deadline is what sets them."""
@@ -149,13 +133,13 @@ class Timeout:
             may_have_run=call.started,
         )
 
-    def _given_up(self, call: Invocation, said: str, reason: str, *, let_go: str) -> ToolResult:
+    def _given_up(self, call: Invocation, said: str, reason: str, *, was_ended: bool) -> ToolResult:
         self._count(self.name, "expired")
         if not call.begun:
             said += "; it waited for a free thread and was not begun"
-        elif let_go:
+        elif was_ended:
             self._count(self.name, "let_go")
-            said += f"; it did not stop when it was told to, and {let_go}"
+            said += "; it did not stop when it was told to, and was ended"
         elif self._in_thread:
             self._count(self.name, "thread_abandoned")
             said += "; it runs in a thread that cannot be stopped, and may go on"
@@ -188,14 +172,6 @@ class _Single:
 
 
 Waits = Deadlines | _Single | IdleWait
-
-
-class _Orphans(set["asyncio.Task[None]"]):
-    """Attempts that were let go and still run."""
-
-    def forget_loop(self) -> None:
-        """Those of a loop that is gone run no more."""
-        self.clear()
 
 
 def _deadlines(context: LayerContext, seconds: float) -> Deadlines:

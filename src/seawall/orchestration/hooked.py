@@ -158,13 +158,17 @@ class _Hooked:
             return msgspec.structs.replace(result, terminate=True)
         return self._failed(call)
 
-    def _failed(self, call: Invocation) -> ToolResult:
+    def _failed(
+        self, call: Invocation, said: str = "was not run: a check before it failed"
+    ) -> ToolResult:
+        """Refuse a call, or withhold what it gave, as a hook failed: `may_have_run` says which."""
         self._noted(call, "failed")
         return call.refuse(
             FailureCode.PERMISSION_DENIED,
-            f"{call.tool.name} was not run: a check before it failed",
+            f"{call.tool.name} {said}",
             reason="gate_failed",
             layer=LAYER,
+            may_have_run=call.started,
         )
 
     async def _asked(self, call: Invocation, answer: Defer) -> ToolResult:
@@ -218,23 +222,16 @@ class _Hooked:
             return guarded(
                 f"the replacement for a result of {call.tool.name!r} is faulty",
                 lambda: replaced(result, change),
-                lambda _: self._withheld(call),
+                lambda _: self._failed(call, _WITHHELD),
             )
-        return self._withheld(call)
-
-    def _withheld(self, call: Invocation) -> ToolResult:
-        self._noted(call, "failed")
-        return call.refuse(
-            FailureCode.PERMISSION_DENIED,
-            f"{call.tool.name} was run, but what it gave is withheld: a check after it failed",
-            reason="gate_failed",
-            layer=LAYER,
-            may_have_run=call.started,
-        )
+        return self._failed(call, _WITHHELD)
 
     def _noted(self, call: Invocation, event: str) -> None:
         self._context.count(LAYER, event)
         call.note(f"{LAYER}:{event}")
+
+
+_WITHHELD = "was run, but what it gave is withheld: a check after it failed"
 
 
 class _Asks:

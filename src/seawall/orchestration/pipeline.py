@@ -188,17 +188,9 @@ class Pipeline:
         self._home.enter()
         if timeout_s is not None or deadline_s is not None:
             _checked(timeout_s=timeout_s, deadline_s=deadline_s)
-        call = Invocation(
-            route.tool,
-            route.policy,
-            route.prepare,
-            arguments,
-            call_id or f"{self._prefix}-{next(self._numbers)}",
-            session or self._session,
-            self.clock.now(),
+        call = self._invocation(
+            route, arguments, call_id or self._new_id(), session or self._session
         )
-        call.pipeline = self
-        call.close_attempt = route.close_attempt
         if truncated:
             call.given_truncated = True
         if idempotency_key is not None:
@@ -325,15 +317,7 @@ class Pipeline:
         route = self._routes.get(name) if isinstance(name, str) else None
         if route is None:
             return self._refused(name, "", session or self._session)
-        call = Invocation(
-            route.tool,
-            route.policy,
-            route.prepare,
-            arguments,
-            "",
-            session or self._session,
-            self.clock.now(),
-        )
+        call = self._invocation(route, arguments, "", session or self._session)
         refusal = call.prepared()
         if refusal is not None:
             return refusal
@@ -455,7 +439,7 @@ class Pipeline:
         return watch.unknown(session, refusal.tool, digest, refusal)
 
     def _not_callable(self, name: str, call_id: str | None, session: Session) -> ToolResult:
-        call_id = call_id or f"{self._prefix}-{next(self._numbers)}"
+        call_id = call_id or self._new_id()
         refusal = self._refused(name, call_id, session)
         if refusal.failure is not None and refusal.failure.code is FailureCode.NOT_FOUND:
             for recorder in self._recorders:

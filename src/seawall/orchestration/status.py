@@ -109,11 +109,3 @@ def _of_slots(name: str, route: Route, slots: Slots, states: StateTable) -> Iter
         yield Gauge(
             "seawall_limiter_tokens", "Calls that would be granted now", {"tool": name}, left()
         )
-    orphans = slots.find("let_go")
-    if orphans is not None:
-        yield Gauge(
-            "seawall_let_go",
-            "Attempts that ignored their cancellation and still run",
-            {"tool": name},
-            len(orphans),
-        )

@@ -3,15 +3,13 @@
 A scope in the caller's task cannot leave a tool that ignores its cancellation, and a task per
 attempt costs more than all layers together. So the coroutine is driven by hand: while it is well
 this is one generator around it; once cancelled it gets a bounded grace, in the same task, so that
-its own scopes still end where they began; after that it is ended where it stands, and only one
-that will not end even so goes on in a task of its own, counted.
+its own scopes still end where they began; after that it is ended where it stands.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Generator
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from seawall.pipeline.task_groups import cancelling_group
@@ -28,12 +26,7 @@ _Steps = Generator[Any, None, T]
 
 
 class LetGo(Exception):  # noqa: N818  # not an error: the coroutine was given its grace
-    """The coroutine did not end within its grace, and is not waited for any more."""
-
-    def __init__(self, *, goes_on: bool) -> None:
-        super().__init__()
-        self.goes_on = goes_on
-        """Whether it runs on alone, or was ended where it stood."""
+    """The coroutine did not end within its grace, and was ended where it stood."""
 
 
 class _Ended(Exception):  # noqa: N818  # how a generator hands on the value of a coroutine's end
@@ -57,7 +50,6 @@ class Drive(Generic[T]):
         "_coro",
         "_grace_s",
         "_group",
-        "_orphans",
         "_over",
         "_reason",
         "_task",
@@ -70,7 +62,6 @@ class Drive(Generic[T]):
         call: Invocation,
         clock: Clock,
         grace_s: float,
-        orphans: set[asyncio.Task[None]],
         reason: str = "attempt_timeout",
     ) -> None:
         task = asyncio.current_task()
@@ -81,7 +72,6 @@ class Drive(Generic[T]):
         self._call = call
         self._clock = clock
         self._grace_s = grace_s
-        self._orphans = orphans
         self._reason = reason
         self._task = task
         self._over: asyncio.Future[None] | None = None
@@ -204,10 +194,10 @@ class Drive(Generic[T]):
                 self._was_cancelled()
             if waiting is None or waiting.done():
                 if over.done():
-                    self._let_go(waiting)
+                    self._let_go()
                 return self._send if again is None else self._throwing(again)
             if over.done():
-                self._let_go(waiting)
+                self._let_go()
             if again is not None:
                 # A second cancel goes on to what is being waited for.
                 waiting.cancel(*again.args[:1])
@@ -219,22 +209,16 @@ class Drive(Generic[T]):
     def _send(self) -> Any:
         return self._coro.send(None)
 
-    def _let_go(self, waiting: asyncio.Future[Any] | None) -> None:
+    def _let_go(self) -> None:
         # Ended where it stands: its scopes belong to our task, and would cancel it later if the
-        # coroutine went on elsewhere. Only one that will not end even so goes on alone.
+        # coroutine went on elsewhere. One that will not end even so is not driven any further.
         self._call.end_attempt(self._clock.now())
+        cause: BaseException | None = None
         try:
-            waiting = self._coro.throw(GeneratorExit())
-        except BaseException as ended:  # however it ended, it has ended
-            if self.expired:
-                raise LetGo(goes_on=False) from ended
-            raise asyncio.CancelledError from ended
-        orphan = asyncio.get_running_loop().create_task(_finish(self._coro, waiting))
-        self._orphans.add(orphan)
-        orphan.add_done_callback(self._orphans.discard)
-        if self.expired:
-            raise LetGo(goes_on=True)
-        raise asyncio.CancelledError
+            self._coro.throw(GeneratorExit())
+        except BaseException as ended:  # noqa: BLE001  # however it ended, it has ended
+            cause = ended
+        raise (LetGo if self.expired else asyncio.CancelledError) from cause
 
 
 async def _either(*futures: asyncio.Future[Any]) -> None:
@@ -254,40 +238,3 @@ async def _either(*futures: asyncio.Future[Any]) -> None:
     finally:
         for future in futures:
             future.remove_done_callback(open_gate)
-
-
-async def _finish(coro: Coroutine[Any, None, Any], waiting: asyncio.Future[Any] | None) -> None:
-    """Drive to its end, from where it stands, a coroutine nobody waits for any more."""
-    # Its call was answered long ago: there is nobody to tell.
-    with suppress(Exception):
-        await _Rest(coro, waiting)
-
-
-class _Rest:
-    """What is left of a coroutine that was taken from its task."""
-
-    def __init__(
-        self, coro: Coroutine[Any, None, Any], waiting: asyncio.Future[Any] | None
-    ) -> None:
-        self._coro = coro
-        self._waiting = waiting
-
-    def __await__(self) -> _Steps[None]:
-        waiting = self._waiting
-        while True:
-            error: BaseException | None = None
-            try:
-                if waiting is None:
-                    yield None
-                elif not waiting.done():
-                    waiting._asyncio_future_blocking = True  # noqa: SLF001  # as its own await does
-                    yield waiting
-            except GeneratorExit:
-                self._coro.close()
-                raise
-            except BaseException as thrown:  # noqa: BLE001  # forwarded, never kept
-                error = thrown
-            try:
-                waiting = self._coro.send(None) if error is None else self._coro.throw(error)
-            except StopIteration:
-                return

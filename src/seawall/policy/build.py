@@ -24,7 +24,7 @@ from seawall.layers.bulkhead import Bulkhead
 from seawall.layers.environment_gate import EnvironmentGate
 from seawall.layers.exclusive import Exclusive
 from seawall.layers.rate_limit import RateLimit
-from seawall.layers.result_limit import ResultLimit, limited
+from seawall.layers.result_limit import ResultLimit
 from seawall.layers.retry import Retry
 from seawall.layers.risk_gate import RiskGate
 from seawall.layers.timeout import Timeout
@@ -132,7 +132,6 @@ class Builder:
         self._schemas = schemas
         self._around = around
         self._origin = clock.now()
-        self._limits_results = ResultLimit in layers
 
     def trial(self, policies: Policies, parts: Mapping[type, Any]) -> Builder:
         """Give a builder for other policies that touches nothing of what layers remember."""
@@ -166,8 +165,8 @@ class Builder:
         if schemas is not None and schemas.output is not None and policy.output != "off":
             execute = checking_output(tool, schemas.output, execute, warn=policy.output == "warn")
 
-        def chain(*, bounded: bool) -> Handler:
-            context = LayerContext(
+        def context(*, bounded: bool) -> LayerContext:
+            return LayerContext(
                 tool,
                 policy,
                 self._clock,
@@ -178,20 +177,24 @@ class Builder:
                 bounded=bounded,
                 widen=not self.policies.names_timeout(tool),
             )
-            handler = self._chain(context, execute)
-            return handler if self._around is None else self._around(context, handler)
+
+        def chain(around: LayerContext) -> Handler:
+            handler = self._chain(around, execute)
+            return handler if self._around is None else self._around(around, handler)
+
+        plain = context(bounded=False)
 
         return Route(
             tool,
             policy,
             prepare,
-            chain(bounded=False),
-            lambda: chain(bounded=True),
+            chain(plain),
+            lambda: chain(context(bounded=True)),
             counting,
             self._clock,
             self._digester,
             self._origin,
-            self._result_limit(policy, counting),
+            self._result_limit(plain),
         )
 
     def _compiled(self, tool: Tool, policy: RunPolicy) -> Schemas | None:
@@ -238,20 +241,9 @@ class Builder:
         others.insert(others.index(Retry), Breaker)
         return others
 
-    def _result_limit(
-        self, policy: RunPolicy, counting: Counting
-    ) -> Callable[[ToolResult], ToolResult] | None:
-        most = policy.max_result_bytes
-        if most is None or not self._limits_results:
-            return None
-
-        def limit(result: ToolResult) -> ToolResult:
-            cut = limited(result, most)
-            if cut is not result:
-                counting.event(ResultLimit.name, "cut")
-            return cut
-
-        return limit
+    def _result_limit(self, context: LayerContext) -> Callable[[ToolResult], ToolResult] | None:
+        limit = ResultLimit.for_tool(context) if ResultLimit in self._layers else None
+        return None if limit is None else limit.cut
 
     def _checks(self, policy: RunPolicy) -> bool:
         return policy.check_mode != "off" and ArgumentCheck in self._layers
