@@ -13,20 +13,24 @@ import pytest
 from seawall.contract.annotations import Annotations, Risk
 from seawall.contract.content import ImageContent
 from seawall.contract.failure import Failure, FailureCode, ToolFailed
+from seawall.contract.hook import Abort, Stop
 from seawall.contract.policy import RunPolicy
 from seawall.contract.result import ToolResult
 from seawall.contract.span import Outcome
+from seawall.contract.turn import TurnStatus
 from seawall.layers.risk_policies import AllowlistPolicy
 from seawall.layers.risk_questions import Answer
 from seawall.orchestration.batch import MAX_STEPS, NOT_EXECUTED, BatchOutcome, BatchRunner
 from seawall.orchestration.pipeline import Pipeline
 from seawall.pipeline.session import Session
 from seawall.policy.model import Policies
+from seawall.policy.settings import RiskSettings
 from seawall.testing import FakeClock, scripted
 
 if TYPE_CHECKING:
     from seawall.contract.decision import Decision, Prepared
     from seawall.contract.tool import Tool
+    from seawall.orchestration.hooks import HookContext
     from seawall.pipeline.context import ToolContext
 
 TESTS = Path(__file__).parents[1]
@@ -667,3 +671,94 @@ async def test_a_cancelled_batch_is_cancelled() -> None:
         await task
 
     assert bench.spans() == [("slow", "failed", "cancelled")]
+
+
+# --- hooks that end what is under way
+
+
+class Ends:
+    """Ends the turn at a tool, before or after it, and says something at each call."""
+
+    def __init__(self, when: str, answer: Stop | Abort) -> None:
+        self.when = when
+        self.answer = answer
+
+    def before(self, context: HookContext) -> Stop | Abort | None:
+        if not context.tool.name.startswith("tool_"):
+            context.inject(f"{context.tool.name} at {context.depth}")
+        return self.answer if (self.when, context.tool.name) == ("before", "b") else None
+
+    def after(self, context: HookContext) -> Stop | Abort | None:
+        return self.answer if (self.when, context.tool.name) == ("after", "b") else None
+
+
+STEPS = [{"tool": name, "arguments": {}} for name in ("a", "b", "c", "a")]
+ENDINGS = [
+    (when, answer, ["a"] if when == "before" else ["a", "b"])
+    for when in ("before", "after")
+    for answer in (Stop("enough"), Abort("enough"))
+]
+
+
+def ran(bench: Bench) -> list[str]:
+    return [tool for tool, outcome, _ in bench.spans() if outcome == "success"]
+
+
+@pytest.mark.parametrize(("when", "answer", "expected"), ENDINGS)
+async def test_a_hook_at_a_step_ends_the_turn_around_the_batch(
+    when: str, answer: Stop | Abort, expected: list[str]
+) -> None:
+    bench = Bench(*map(tool_of, "abc"), hooks=[Ends(when, answer)], confirm=Person())
+
+    outcome = await bench.clock.run(
+        bench.pipeline.turn(
+            [("tool_batch_run", {"steps": STEPS}), ("c", {})], execution="sequential"
+        )
+    )
+
+    aborted = isinstance(answer, Abort)
+    assert ran(bench) == expected
+    assert outcome.status is (TurnStatus.ABORTED if aborted else TurnStatus.TERMINATED)
+    assert outcome.messages == ("a at 1", "b at 1")
+    assert outcome.reason == "enough"
+
+
+@pytest.mark.parametrize(("when", "answer", "expected"), ENDINGS)
+async def test_a_hook_at_a_step_ends_a_batch_that_belongs_to_no_turn(
+    when: str, answer: Stop | Abort, expected: list[str]
+) -> None:
+    bench = Bench(*map(tool_of, "abc"), hooks=[Ends(when, answer)], confirm=Person())
+
+    result = await bench.call(steps=STEPS)
+
+    assert ran(bench) == expected
+    assert result.is_error
+    assert result.terminate is isinstance(answer, Stop)
+    assert result.metadata == {"messages": ("a at 1", "b at 1")}
+
+
+@pytest.mark.parametrize(("when", "answer", "expected"), ENDINGS)
+async def test_a_hook_at_a_step_ends_a_batch_of_the_program(
+    when: str, answer: Stop | Abort, expected: list[str]
+) -> None:
+    bench = Bench(*map(tool_of, "abc"), hooks=[Ends(when, answer)])
+
+    outcome = await bench.run(STEPS)
+
+    assert ran(bench) == expected
+    assert outcome.halted_at == len(expected)
+    assert [result.metadata for result in outcome.results[:1]] == [{"messages": ("a at 0",)}]
+    assert ran(bench) == expected
+    assert (await bench.run(STEPS[:1])).complete
+
+
+async def test_a_batch_asks_by_the_policies_of_now() -> None:
+    person = Person()
+    bench = Bench(tool_of("a", risk=Risk.MEDIUM), confirm=person)
+    await bench.run(STEPS[:1])
+    before = len(person.asked)
+
+    bench.pipeline.replace_policies(Policies(risk=RiskSettings(ask_from=Risk.MEDIUM)))
+    await bench.run(STEPS[:1])
+
+    assert (before, len(person.asked)) == (0, 1)

@@ -98,7 +98,7 @@ class _Hooked:
         self._handler = handler
 
     async def handle(self, call: Invocation) -> ToolResult:
-        refusal = call.prepared()
+        refusal = call.prepared() or _too_late(call)
         if refusal is not None:
             return refusal
         contexts = [HookContext(call, call.given) for _ in self._pairs]
@@ -111,7 +111,7 @@ class _Hooked:
             result = await self._handler(call)
         if call.attempt:
             result = await self._after(call, contexts, result)
-        return _with_messages(call, result)
+        return _of_the_whole(call, result)
 
     async def _before(
         self, call: Invocation, contexts: Sequence[HookContext]
@@ -273,10 +273,21 @@ def _end(call: Invocation, status: TurnStatus, reason: str) -> None:
         turn.end(status, reason)
 
 
-def _with_messages(call: Invocation, result: ToolResult) -> ToolResult:
-    """Give what was injected to whoever made a call outside of a turn."""
+def _too_late(call: Invocation) -> ToolResult | None:
+    """Refuse a call whose turn was ended, as those that tools make come after it began."""
+    turn = None if call.aside is None else call.aside.turn
+    return None if turn is None or turn.ended is None else not_begun(call, *turn.ended)
+
+
+def _of_the_whole(call: Invocation, result: ToolResult) -> ToolResult:
+    """Give what hooks said of a call outside of a turn, and of what its tool called."""
     aside = call.aside
-    if aside is None or not aside.messages or aside.turn is not None or call.depth:
+    if aside is None or call.depth or (aside.turn is not None and aside.alone is None):
+        return result
+    if aside.alone is not None and aside.alone.ended is not None:
+        stopped = aside.alone.ended[0] is TurnStatus.TERMINATED
+        result = msgspec.structs.replace(result, terminate=result.terminate or stopped)
+    if not aside.messages:
         return result
     metadata = {**(result.metadata or {}), "messages": tuple(aside.messages)}
     return msgspec.structs.replace(result, metadata=metadata)

@@ -11,9 +11,10 @@ from seawall.contract.errors import ConfigurationError, Fault
 from seawall.contract.failure import FailureCode
 from seawall.contract.result import ToolResult
 from seawall.layers.environment import Environment
-from seawall.layers.risk_gate import Gate
+from seawall.layers.risk_gate import Gate, RiskGate
 from seawall.layers.risk_policies import AllowlistPolicy, CallPolicy, RiskPolicy
 from seawall.orchestration.calls import members_of
+from seawall.orchestration.front import RowDoors
 from seawall.orchestration.home import Home
 from seawall.orchestration.hooked import Hooks
 from seawall.orchestration.loop import LoopDetector
@@ -247,6 +248,35 @@ class Pipeline:
         call.close_attempt = route.close_attempt
         return call
 
+    def in_a_row(self) -> RowDoors:
+        """What batches and shortcuts need of this pipeline."""
+        return RowDoors(
+            self.clock,
+            self.prepare,
+            self._home.enter,
+            self._session,
+            lambda: f"batch-{self._chance.token(8)}",
+            self._routes.get,
+            lambda name, session: self._not_callable(name, None, session),
+            self._invocation_in_a_row,
+            self._run,
+            lambda: self._gate,
+            self._gate_with,
+        )
+
+    def _gate_with(self, route: Route, gate: Gate) -> RiskGate | None:
+        return self._builder.gate_of(route, gate)  # of now: policies may be replaced
+
+    def _invocation_in_a_row(
+        self, route: Route, arguments: Any, session: Session, outer: Invocation | None
+    ) -> Invocation:
+        call = self._invocation(route, arguments, self._new_id(), session)
+        if outer is not None:
+            call.depth = outer.depth + 1
+            call.batch_id = outer.batch_id
+            call.belongs_to(outer, hooked=self._hooked)
+        return call
+
     def _run_in_turn(self, route: Route, call: Invocation) -> Awaitable[ToolResult]:
         return self._run(route, call, None, None, self.loop_detector)
 
@@ -403,10 +433,7 @@ class Pipeline:
         route = self._routes.get(name) if isinstance(name, str) else None
         if route is None:
             return self._not_callable(name, None, outer.session)
-        call = self._invocation(route, arguments, self._new_id(), outer.session)
-        call.depth = outer.depth + 1
-        call.batch_id = outer.batch_id
-        call.belongs_to(outer, hooked=self._hooked)
+        call = self._invocation_in_a_row(route, arguments, outer.session, outer)
         left = None if outer.deadline is None else outer.deadline - self.clock.now()
         return await self._run(route, call, None, left if left is None else max(left, 0.001))
 

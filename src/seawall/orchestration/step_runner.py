@@ -39,7 +39,7 @@ class StepRunner:
     """Runs steps for batches and shortcuts; one for each pipeline."""
 
     def __init__(self, pipeline: Pipeline) -> None:
-        self.front = Front(pipeline)
+        self.front = Front(pipeline.in_a_row())
         self._composites: dict[str, Composite] = {}
         self._asking = Asking(self.front, self._composites.get)
         self._consents: dict[str, Consent] = {}
@@ -145,7 +145,7 @@ class StepRunner:
         if step.template.steps:
             return None
         arguments = step.template.fill((), values)
-        found = self.front.pipeline.prepare(step.tool, arguments, session=frame.session)
+        found = self.front.prepare(step.tool, arguments, session=frame.session)
         return found.failure if isinstance(found, ToolResult) else None
 
     async def _in_order(
@@ -211,7 +211,7 @@ class StepRunner:
     def _left_out(self, step: Step, frame: Frame) -> ToolResult:
         route: Route | None = self.front.route(step.tool)
         if route is not None:
-            self.front.left_out(route, self.front.call(route, step.template.shown(), frame))
+            route.skipped(self.front.call(route, step.template.shown(), frame))
         return not_executed(step.tool)
 
     def _is_over(self, frame: Frame, result: ToolResult) -> bool:

@@ -81,7 +81,8 @@ class Turn:
         self._truncated = truncated
         self._listeners = () if on_event is None else (on_event,)
         self._calls: dict[Member, Invocation] = {}
-        self._ended: tuple[TurnStatus, str] | None = None
+        self.ended: tuple[TurnStatus, str] | None = None
+        """By a hook: how, and why."""
         self._judged: LoopFinding | None = None
         self._barrier = Barrier(doors.clock, doors.width)
 
@@ -101,8 +102,8 @@ class Turn:
 
     def end(self, status: TurnStatus, reason: str) -> None:
         """Begin nothing more; the first who says so gives the reason."""
-        if self._ended is None:
-            self._ended = status, reason
+        if self.ended is None:
+            self.ended = status, reason
             self._barrier.bring_down()
 
     def _is_sequential(self, execution: str | None) -> bool:
@@ -169,14 +170,14 @@ class Turn:
     def _refused(self, call: Invocation) -> ToolResult | None:
         if self._judged is not None and self._doors.loop is not None:
             return self._doors.loop.refused(call, self._judged)
-        return None if self._ended is None else not_begun(call, *self._ended)
+        return None if self.ended is None else not_begun(call, *self.ended)
 
     def _of_unknown(self, member: Member) -> ToolResult:
         if self._truncated or member.call.truncated:
             reason = "arguments_truncated"
             return self._failed(member, FailureCode.INVALID_ARGUMENT, _CUT_OFF, reason)
-        if self._ended is not None:
-            reason = "aborted" if self._ended[0] is TurnStatus.ABORTED else "not_executed"
+        if self.ended is not None:
+            reason = "aborted" if self.ended[0] is TurnStatus.ABORTED else "not_executed"
             return self._failed(member, FailureCode.EXECUTION_FAILED, _OVER, reason)
         return self._doors.not_callable(member.call, member.call_id, self._session)
 
@@ -235,8 +236,8 @@ class Turn:
         return TurnOutcome(results=results, status=status, messages=tuple(messages), reason=reason)
 
     def _status(self, results: Sequence[ToolResult]) -> tuple[TurnStatus, str]:
-        if self._ended is not None:
-            return self._ended
+        if self.ended is not None:
+            return self.ended
         for result in results:
             if result.failure is not None and result.failure.reason == "loop_detected":
                 return TurnStatus.LOOP, result.failure.message

@@ -23,7 +23,12 @@ class Turnstile(Protocol):
 
 
 class Ending(Protocol):
-    """Something that hooks can end: a turn."""
+    """Something that hooks can end: a turn, or what stands for one."""
+
+    @property
+    def ended(self) -> tuple[TurnStatus, str] | None:
+        """How it was ended, and why; None while calls of it may begin."""
+        ...
 
     def end(self, status: TurnStatus, reason: str) -> None:
         """Begin nothing more; the first who says so gives the reason."""
@@ -42,6 +47,19 @@ class Pausing(Protocol):
         ...
 
 
+class Alone:
+    """What hooks end where there is no turn: a call with all that its tool calls, or a batch."""
+
+    __slots__ = ("ended",)
+
+    def __init__(self) -> None:
+        self.ended: tuple[TurnStatus, str] | None = None
+
+    def end(self, status: TurnStatus, reason: str) -> None:
+        """Begin nothing more; the first who says so gives the reason."""
+        self.ended = self.ended or (status, reason)
+
+
 class Aside:
     """What turns and hooks keep about a call; most calls have none."""
 
@@ -49,7 +67,7 @@ class Aside:
 
     def __init__(self) -> None:
         self.turn: Ending | None = None
-        """The turn it belongs to."""
+        """The turn it belongs to, or what stands for one; None for a call that calls nothing."""
         self.turnstile: Turnstile | None = None
         """Holds it until the gates of its turn are passed."""
         self.limit: Pausing | None = None
@@ -61,8 +79,15 @@ class Aside:
         self.seen: int | None = None
         """What the loop detector keeps of it: a fingerprint of the call with its result."""
 
+    @property
+    def alone(self) -> Alone | None:
+        """What stands for its turn, if it belongs to none."""
+        return self.turn if isinstance(self.turn, Alone) else None
+
     def shared(self) -> Aside:
         """What a call that this call's tool makes shares with it."""
+        if self.turn is None:
+            self.turn = Alone()
         aside = Aside()
         aside.turn = self.turn
         aside.messages = self.messages

@@ -110,3 +110,8 @@ class ToolContext:
         call = self._call
         result: ToolResult = await call.pipeline.call_nested(call, name, arguments)
         return result
+
+
+def call_of(context: ToolContext) -> Invocation:
+    """Give the call behind a context, to tools of ours that run others in its frame."""
+    return context._call  # noqa: SLF001  # executors see the context alone

@@ -147,6 +147,14 @@ class Route:
             self._span(call, 0, call.arrived, outcome, reason, now)
         self._finished(call, outcome, reason, "", now, None)
 
+    def skipped(self, call: Invocation) -> None:
+        """Record a call that is not executed, because an earlier one of its row failed."""
+        self._span(call, 0, call.arrived, Outcome.SKIPPED, "not_executed", self._now())
+
+    def count(self, layer: str, event: str) -> None:
+        """Count what a layer of this tool did."""
+        self._counting.event(layer, event)
+
     def close_attempt(self, call: Invocation, result: ToolResult) -> None:
         """Record an attempt that another one follows."""
         if not call.attempt_open:

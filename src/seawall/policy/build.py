@@ -26,7 +26,7 @@ from seawall.layers.exclusive import Exclusive
 from seawall.layers.rate_limit import RateLimit
 from seawall.layers.result_limit import ResultLimit
 from seawall.layers.retry import Retry
-from seawall.layers.risk_gate import RiskGate
+from seawall.layers.risk_gate import Gate, RiskGate
 from seawall.layers.timeout import Timeout
 from seawall.pipeline.arguments.prepare import preparing
 from seawall.pipeline.execute import executing
@@ -240,6 +240,21 @@ class Builder:
         others = [layer for layer in layers if layer is not Breaker]
         others.insert(others.index(Retry), Breaker)
         return others
+
+    def gate_of(self, route: Route, gate: Gate) -> RiskGate | None:
+        """Make the risk gate of a tool, with somebody else to ask; None if it has none."""
+        if RiskGate not in self._layers:
+            return None
+        context = LayerContext(
+            route.tool,
+            route.policy,
+            self._clock,
+            self._chance,
+            self._states,
+            route.count,
+            {Gate: gate},
+        )
+        return RiskGate.for_tool(context)
 
     def _result_limit(self, context: LayerContext) -> Callable[[ToolResult], ToolResult] | None:
         limit = ResultLimit.for_tool(context) if ResultLimit in self._layers else None
