@@ -692,7 +692,7 @@ class Ends:
         return self.answer if (self.when, context.tool.name) == ("after", "b") else None
 
 
-STEPS = [{"tool": name, "arguments": {}} for name in ("a", "b", "c", "a")]
+STEPS: list[dict[str, Any]] = [{"tool": name, "arguments": {}} for name in ("a", "b", "c", "a")]
 ENDINGS = [
     (when, answer, ["a"] if when == "before" else ["a", "b"])
     for when in ("before", "after")

@@ -121,6 +121,44 @@ def test_a_repeated_call_goes_by_the_id_of_the_one_that_it_repeats() -> None:
     assert ids(first, second, second, first) == [("x", None), ("x_2", None), ("x_2", 1), ("x", 0)]
 
 
+def _shared(levels: int) -> Any:
+    value: Any = [1]
+    for _ in range(levels):
+        value = [value, value]
+    return value
+
+
+def _deep(levels: int) -> Any:
+    value: Any = 1
+    for _ in range(levels):
+        value = {"a": value}
+    return value
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param({"a": _shared(60)}, id="a value that is held many times"),
+        pytest.param(_deep(10_000), id="deep"),
+        pytest.param({"n": 10**100_000}, id="a long number"),
+        pytest.param("{" * 3_000_000, id="a long text"),
+        pytest.param("[" + "1," * 200_000 + "1]", id="a text of many values"),
+    ],
+)
+def test_arguments_of_any_size_are_compared_in_bounded_time(arguments: Any) -> None:
+    call = ToolCall("find", arguments, "x")
+
+    assert ids(call, call) == [("x", None), ("x", 0)]
+
+
+def test_long_texts_that_differ_at_their_end_are_two_calls() -> None:
+    text = "x" * 3_000_000
+
+    found = ids(ToolCall("find", f"{text}1", "x"), ToolCall("find", f"{text}2", "x"))
+
+    assert found == [("x", None), ("x_2", None)]
+
+
 @given(
     st.lists(
         st.tuples(

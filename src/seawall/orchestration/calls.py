@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from seawall.contract.tool import ToolCall
-from seawall.pipeline.digest import canonical_text
+from seawall.pipeline.arguments.reading.reader import MAX_BYTES
+from seawall.pipeline.digest import bounded, canonical_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -132,12 +133,21 @@ class _Ids:
 
 
 def _content(call: ToolCall) -> str:
-    """All of a call but its id; arguments by value, whether as text or not."""
-    arguments = call.arguments
+    """All of a call but its id; arguments by value, whether as text or not.
+
+    Beyond the bounds that arguments have, texts are compared as they are, and others by their
+    beginning: such calls are refused anyway.
+    """
+    text = _text(call.arguments)
+    return f"{call.name}\0{call.truncated}\0{call.arguments_error}\0{text}"
+
+
+def _text(arguments: Any) -> str:
     if isinstance(arguments, str):
+        if len(arguments) > MAX_BYTES:
+            return f"text:{arguments}"
         try:
             arguments = msgspec.json.decode(arguments) if arguments.strip() else {}
         except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-            arguments = f"text:{arguments}"
-    text = canonical_text({} if arguments is None else arguments)
-    return f"{call.name}\0{call.truncated}\0{call.arguments_error}\0{text}"
+            return f"text:{arguments}"
+    return canonical_text({} if arguments is None else bounded(arguments))
