@@ -344,6 +344,28 @@ async def test_the_callers_cancel_passes_through_a_hook() -> None:
         await task
 
 
+async def test_a_hook_is_cut_short_too_after_an_attempt_that_outlived_the_deadline() -> None:
+    clock = FakeClock()
+
+    class Hangs:
+        async def after(self, context: HookContext) -> None:
+            await clock.sleep(100)
+
+    async def lingering(arguments: dict[str, Any], context: Any) -> None:
+        try:
+            await clock.sleep(50)
+        finally:
+            await clock.sleep(0.5)
+
+    tool = Tool(name="t", description="", input_schema={}, executor=lingering)
+    policies = Policies(default=RunPolicy(deadline_s=5, grace_s=1))
+    pipeline = pipeline_of(Hangs(), tools=[tool], clock=clock, policies=policies)
+
+    result = await clock.run(pipeline.call("t"))
+
+    assert (reason(result), clock.now()) == ("deadline_exceeded", 6)
+
+
 async def test_the_deadline_of_a_call_cuts_a_hook_short() -> None:
     clock = FakeClock()
 

@@ -544,6 +544,10 @@ def _trace(policies: Policies, clock: Clock) -> TraceRecorder:
     return TraceRecorder(capacity, clock=clock)
 
 
+_AT_LEAST_S = 0.05
+"""Seconds until a deadline looks again whether an attempt that outlived it has ended."""
+
+
 class _Deadline(Limit):
     """Cuts gates and waits short; an attempt that runs is cut by its own layer, with a grace."""
 
@@ -555,8 +559,13 @@ class _Deadline(Limit):
         self._paused = 0.0
 
     def expire(self) -> None:
-        if not self._call.live:
+        call = self._call
+        if not call.live:
             super().expire()
+            return
+        # What comes after the attempt, such as a hook, is cut too if it takes as long again.
+        again_s = max(call.policy.grace_s, _AT_LEAST_S)
+        self._timer = self._clock.call_later(again_s, self.expire)
 
     def pause(self) -> None:
         """Let no time pass while a turn holds the call for reasons that are not its own."""
