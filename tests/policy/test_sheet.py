@@ -28,7 +28,7 @@ def test_a_sheet_has_what_was_said_with_its_units_read() -> None:
         families={"f": ({"match": ("f_*",), "annotations": {"read_only": True}}, {"cost": 2})},
         presets={"p": {"breaker": False}},
         risk={"ask_from": Risk.MEDIUM},
-        trace={"capacity": 5},
+        settings={"trace": {"capacity": 5}},
     )
 
 

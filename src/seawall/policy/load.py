@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 import tomllib
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from seawall.contract.errors import ConfigurationError, Fault
 from seawall.policy.changes import unknown
@@ -30,7 +30,13 @@ from seawall.policy.ready_made import label_of, ready_made, ready_made_names
 from seawall.policy.settings import RiskSettings, TraceSettings
 from seawall.policy.sheet import Sheet, read_sheet
 
-S = TypeVar("S", RiskSettings, TraceSettings)
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+S = TypeVar("S")
+
+_KINDS: Mapping[str, type[Any]] = {"trace": TraceSettings}
+"""What the sections of plain settings become, under the same names as arguments of `Policies`."""
 
 MAX_BYTES = 256 * 1024
 """A policy file is written by hand; what is larger is something else."""
@@ -56,7 +62,10 @@ def read_policy_file(path: str | Path) -> dict[str, Any]:
     return {
         **sheet.rules(),
         "risk": _settings(RiskSettings, sheet.risk, "risk", origins),
-        "trace": _settings(TraceSettings, sheet.trace, "trace", origins),
+        **{
+            name: _settings(kind, sheet.settings.get(name, {}), name, origins)
+            for name, kind in _KINDS.items()
+        },
         "origins": origins,
     }
 

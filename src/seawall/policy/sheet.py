@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 Table = dict[str, Any]
 
-SECTIONS = ("extends", "presets", "default", "tools", "families", "risk", "trace")
 
 _SELECTORS: Mapping[str, Reader] = {
     "match": units.some_texts,
@@ -37,7 +36,12 @@ _RISK: Mapping[str, Reader] = {
     "ask": units.texts,
     "deny": units.texts,
 }
-_TRACE: Mapping[str, Reader] = {"capacity": units.count}
+SETTINGS: Mapping[str, Mapping[str, Reader]] = {
+    "trace": {"capacity": units.count},
+}
+"""Sections of plain settings: what a file says in one is laid over the same of its base."""
+
+SECTIONS = ("extends", "presets", "default", "tools", "families", "risk", *SETTINGS)
 
 
 class Sheet(msgspec.Struct):
@@ -50,7 +54,8 @@ class Sheet(msgspec.Struct):
     families: dict[str, tuple[Table, Table]] = {}
     """What chooses the tools, and the rule for them."""
     risk: Table = {}
-    trace: Table = {}
+    settings: dict[str, Table] = {}
+    """The sections of `SETTINGS` that there are."""
     places: dict[KeyPath, Place] = {}
     faults: list[Fault] = []
 
@@ -70,7 +75,10 @@ class Sheet(msgspec.Struct):
             tools=_over(self.tools, base.tools),
             families=families,
             risk=_risk_over(self.risk, base.risk),
-            trace={**base.trace, **self.trace},
+            settings={
+                name: {**base.settings.get(name, {}), **self.settings.get(name, {})}
+                for name in (*base.settings, *self.settings)
+            },
             places={**base.places, **self.places},
             faults=[*base.faults, *self.faults],
         )
@@ -139,8 +147,9 @@ class _SheetReader:
                 sheet.default = self._rule(self._table(raw, (name,)), (name,))
             case "risk":
                 sheet.risk = self._risk(self._table(raw, (name,)))
-            case "trace":
-                sheet.trace = self._values(self._table(raw, (name,)), _TRACE, (name,))
+            case _ if name in SETTINGS:
+                table = self._table(raw, (name,))
+                sheet.settings[name] = self._values(table, SETTINGS[name], (name,))
             case _:
                 self._fault((name,), unknown(name, SECTIONS))
 
