@@ -20,13 +20,13 @@ from seawall.contract.content import EmbeddedResource, ImageContent, TextContent
 from seawall.contract.failure import Failure, FailureCode, Issue, ToolFailed
 from seawall.contract.result import ToolResult
 from seawall.pipeline.convert import (
-    MAX_ITEMS,
     MAX_MESSAGE,
     failure_of,
     is_infrastructure,
     parts_of,
     result_of,
 )
+from seawall.pipeline.extent import MAX_ITEMS
 from seawall.testing import LayerBench
 
 if TYPE_CHECKING:

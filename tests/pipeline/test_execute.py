@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import functools
+import json
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ import pytest
 from seawall.contract.failure import Failure, FailureCode, ToolFailed
 from seawall.contract.result import ToolResult
 from seawall.contract.tool import Tool
+from seawall.pipeline import execute
 from seawall.pipeline.execute import executing, is_async
 from seawall.pipeline.threads import Threads, Workers
 from seawall.testing import LayerBench
@@ -382,3 +384,74 @@ async def test_what_comes_with_a_value_and_raises_is_a_failure() -> None:
 
     assert result.failure is not None
     assert result.failure.cause == ("Odd",)
+
+
+# --- values that are more than they look
+
+
+def _shared(levels: int) -> Any:
+    value: Any = [1]
+    for _ in range(levels):
+        value = [value, value]
+    return value
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"v": _shared(60)},
+        ToolResult(structured_content=_shared(60)),
+        ToolResult(content=_shared(60)),
+        [["x" * 1_000_000] * 1_000] * 1_000,
+    ],
+    ids=["value", "structured content", "content", "texts"],
+)
+async def test_a_value_that_would_be_too_much_is_given_in_its_beginning(value: Any) -> None:
+    async def gives(arguments: dict[str, Any], context: Any) -> Any:
+        return value
+
+    result = await Ground(gives).run()
+
+    assert not result.is_error
+    assert len(result.text) < 30_000_000
+    assert "<more>" in (result.text or json.dumps(result.structured_content))
+
+
+@pytest.mark.parametrize("wrap", [lambda items: items, lambda items: {"a": [items]}])
+async def test_iterators_of_an_async_tool_let_others_work_and_are_cut_by_a_cancel(
+    wrap: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(execute, "SLICE_S", -1.0)  # as if each item took its time
+    taken: list[int] = []
+
+    def slowly() -> Iterator[int]:
+        for number in range(1_000):
+            taken.append(number)
+            yield number
+
+    async def gives(arguments: dict[str, Any], context: Any) -> Any:
+        return wrap(slowly())
+
+    ground = Ground(gives)
+    running = asyncio.ensure_future(ground.execute(ground.call))
+    for _ in range(4):
+        await asyncio.sleep(0)
+
+    running.cancel()
+    await asyncio.wait([running])
+
+    assert running.cancelled()
+    assert 0 < len(taken) < 10
+
+
+async def test_an_iterator_in_what_a_plain_function_gives_is_asked_in_its_thread() -> None:
+    threads = []
+
+    def numbers() -> Iterator[int]:
+        threads.append(threading.current_thread())
+        yield 1
+
+    result = await Ground(lambda arguments, context: {"n": numbers()}).run()
+
+    assert result.structured_content == {"n": [1]}
+    assert threads != [threading.current_thread()]

@@ -23,14 +23,12 @@ from seawall.contract.content import (
 )
 from seawall.contract.failure import Failure, FailureCode, Issue, ToolFailed
 from seawall.contract.result import ToolResult
+from seawall.pipeline.extent import MAX_CHARACTERS, MAX_ITEMS, Extent, extent_of
 from seawall.pipeline.foreign import attempted, described, is_a, leaves, type_names, without
 from seawall.pipeline.plain import Plain
 
 if TYPE_CHECKING:
     from seawall.pipeline.invocation import Invocation
-
-MAX_ITEMS = 10_000
-"""Items taken from a generator that a tool returned; then it is closed."""
 
 MAX_MESSAGE = 2_000
 MAX_GUIDANCE = 1_000
@@ -46,10 +44,10 @@ _FILE_ERRORS = (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirec
 
 
 def result_of(value: Any, call: Invocation) -> ToolResult:
-    """Make the result of what an executor returned."""
+    """Make the result of what an executor returned, of which `settled` has made sure."""
     if isinstance(value, ToolResult):
         return _own_result(value, call)
-    content, structured = parts_of(value)
+    content, structured = _parts(value)
     return ToolResult(
         call_id=call.call_id,
         tool=call.tool.name,
@@ -119,8 +117,25 @@ def _of_odd_block(block: Content) -> Content:
     return _as_json(type(block)(**plain)) or _of_data(plain)[0][0]
 
 
+def settled(value: Any) -> Any:
+    """Give a value itself, or its beginning in plain data if it would be too much."""
+    if isinstance(value, ToolResult):
+        structured = settled(value.structured_content)
+        if structured is not value.structured_content:
+            value = msgspec.structs.replace(value, structured_content=structured)
+        content = settled(value.content)
+        if content is not value.content:
+            value = msgspec.structs.replace(value, content=_of_odd_data(content)[0])
+        return value
+    return _PlainData().of(value) if extent_of(value) is Extent.EXCESSIVE else value
+
+
 def parts_of(value: Any) -> tuple[tuple[Content, ...], Any]:
     """Content blocks and structured content of any value."""
+    return _parts(settled(value))
+
+
+def _parts(value: Any) -> tuple[tuple[Content, ...], Any]:
     if isinstance(value, str):
         return (TextContent(text=_valid(value)),), None
     if value is None:
@@ -157,9 +172,14 @@ def _of_odd_data(value: Any) -> tuple[tuple[Content, ...], Any]:
 class _PlainData(Plain):
     """What a tool gave, as JSON can say it."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._room = MAX_CHARACTERS // 10
+
     def scalar(self, value: Any) -> Any:
         if isinstance(value, str):
-            return _valid(value)
+            self._room -= len(value)
+            return _valid(value) if self._room >= 0 else "<more>"
         return None if isinstance(value, float) and not math.isfinite(value) else value
 
     def other(self, value: Any, depth: int) -> Any:

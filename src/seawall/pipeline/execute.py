@@ -8,26 +8,31 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
-import itertools
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from seawall.contract.failure import FailureCode
 from seawall.contract.result import ToolResult
 from seawall.pipeline.arguments.faults.explain import secret_values
 from seawall.pipeline.context import ToolContext
-from seawall.pipeline.convert import MAX_ITEMS, failure_of, is_answer, parts_of, result_of
+from seawall.pipeline.convert import failure_of, is_answer, parts_of, result_of, settled
 from seawall.pipeline.copying import copied
+from seawall.pipeline.extent import Extent, Unrolling, extent_of
 from seawall.pipeline.foreign import NOT_OURS, log_frames
 from seawall.pipeline.retry_after import retry_after_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Generator, Iterator
 
     from seawall.contract.tool import Executor, Tool
     from seawall.pipeline.clock import Clock
     from seawall.pipeline.invocation import Handler, Invocation
     from seawall.pipeline.threads import Workers
+
+
+SLICE_S = 0.01
+"""Seconds for which the iterators that an async tool gave keep others waiting."""
 
 
 def executing(
@@ -51,7 +56,7 @@ def executing(
         error: BaseException | None = None
         value: Any = None
         try:
-            value = await run(call, context)
+            value = await _settled(await run(call, context), clock)
         except asyncio.CancelledError as cancel:
             if _is_cancelled():
                 raise
@@ -180,7 +185,7 @@ def _in_thread(executor: Executor, workers: Callable[[], Workers], clock: Clock)
             value = executor(arguments, context)
             if inspect.isgenerator(value):
                 return _consumed(value, context)
-            return _drained(value, context) if isinstance(value, Iterator) else value
+            return _unrolled(value, context) if _open(value) else value
 
         value = await workers().run(work, started)
         if inspect.isasyncgen(value):
@@ -203,17 +208,54 @@ def _consumed(items: Iterator[Any], context: ToolContext) -> Any:
     return None if held is nothing else held
 
 
-def _drained(items: Iterator[Any], context: ToolContext) -> list[Any]:
-    """Take what an iterator gives while its call is wanted: it may work, and block, as it goes."""
-    taken = []
-    for item in itertools.islice(items, MAX_ITEMS):
-        if context.cancelled:
-            break
-        taken.append(item)
-    close = getattr(items, "close", None)
-    if callable(close):
-        close()
-    return taken
+def _open(value: Any) -> bool:
+    if isinstance(value, ToolResult):
+        return value.structured_content is not None and _open(value.structured_content)
+    return extent_of(value) is Extent.OPEN
+
+
+def _unrolling(value: Any) -> Generator[None, None, Any]:
+    if not isinstance(value, ToolResult):
+        return (yield from Unrolling().steps(value))
+    structured = yield from Unrolling().steps(value.structured_content)
+    return msgspec.structs.replace(value, structured_content=structured)
+
+
+def _unrolled(value: Any, context: ToolContext) -> Any:
+    """Take what iterators give while their call is wanted: they may work, and block, as they go."""
+    steps = _unrolling(value)
+    try:
+        while not context.cancelled:
+            next(steps)
+    except StopIteration as stop:
+        return stop.value
+    steps.close()
+    return None
+
+
+async def _settled(value: Any, clock: Clock) -> Any:
+    """Bound what an executor gave; iterators are asked here if no thread has done it."""
+    if type(value) is str:
+        return value
+    if _open(value):
+        value = await _unrolled_here(value, clock)
+    return settled(value)
+
+
+async def _unrolled_here(value: Any, clock: Clock) -> Any:
+    """Take what iterators give, and let others work, and a cancel come, in between."""
+    steps = _unrolling(value)
+    began = clock.now()
+    try:
+        while True:
+            next(steps)
+            if clock.now() - began > SLICE_S:
+                await clock.sleep(0)
+                began = clock.now()
+    except StopIteration as stop:
+        return stop.value
+    finally:
+        steps.close()
 
 
 def refused_overload(call: Invocation, message: str, *, layer: str) -> ToolResult:

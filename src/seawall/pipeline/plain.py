@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+T = TypeVar("T")
 
 MAX_DEPTH = 64
 MAX_PARTS = 100_000
@@ -35,12 +40,23 @@ class Plain:
 
     def _container(self, value: Any, depth: int) -> Any:
         if isinstance(value, dict):
-            return {self.scalar(str(key)): self.of(item, depth) for key, item in value.items()}
+            return {
+                self.scalar(str(key)): self.of(item, depth)
+                for key, item in self._first(value.items())
+            }
         if isinstance(value, (list, tuple)):
-            return [self.of(item, depth) for item in value]
+            return [self.of(item, depth) for item in self._first(value)]
         if isinstance(value, (set, frozenset)):
-            return self.members([self.of(item, depth) for item in value])
+            return self.members([self.of(item, depth) for item in self._first(value)])
         return self.other(value, depth)
+
+    def _first(self, items: Iterable[T]) -> Iterator[T]:
+        """Give items until nothing is left to be looked at; the one after that says so."""
+        for item in items:
+            is_last = self._left <= 0
+            yield item
+            if is_last:
+                return
 
     def scalar(self, value: Any) -> Any:
         """Make a plain scalar, or a key, of one that JSON knows."""
