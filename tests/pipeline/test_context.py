@@ -209,3 +209,33 @@ async def test_outside_of_its_attempt_a_context_says_that_it_is_over() -> None:
 
     assert context.cancelled
     assert context.cancelled.reason == "cancelled"
+
+
+async def test_a_call_that_has_ended_makes_no_calls_any_more() -> None:
+    async def body(house: House, arguments: Any, context: ToolContext) -> str:
+        return "done"
+
+    house = House(body)
+    await house.call()
+
+    late = await house.contexts[0].call_tool("t")
+
+    assert late.failure is not None
+    assert (late.failure.reason, late.failure.may_have_run) == ("denied_by_policy", False)
+    assert len(house.contexts) == 1
+
+
+async def test_an_attempt_that_another_one_followed_makes_no_calls_any_more() -> None:
+    late: list[ToolResult] = []
+
+    async def body(house: House, arguments: Any, context: ToolContext) -> str:
+        if context.attempt == 1:
+            raise OSError("again")
+        late.append(await house.contexts[0].call_tool("t"))
+        return "done"
+
+    house = House(body, max_retries=1)
+    await house.call()
+
+    assert late[0].is_error
+    assert len(house.contexts) == 2

@@ -629,3 +629,21 @@ def test_however_it_is_timed_a_cancel_from_outside_wins_and_nothing_hangs(
             assert running.result() in {"value", "timeout", "let go"}
 
     asyncio.run(scene())
+
+
+async def test_what_belongs_to_another_loop_is_told_at_once() -> None:
+    stage, elsewhere = Stage(), asyncio.new_event_loop()
+
+    async def waits(clock: FakeClock, log: list[str]) -> None:
+        await task
+
+    async def other() -> None:
+        await asyncio.sleep(0)
+
+    task = elsewhere.create_task(other())
+    try:
+        with pytest.raises(RuntimeError, match="different loop"):
+            await stage.under(5, waits)
+    finally:
+        await asyncio.to_thread(elsewhere.run_until_complete, task)
+        elsewhere.close()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -222,3 +223,24 @@ def test_a_tool_with_hints_of_the_wrong_kind_is_refused_where_it_is_made() -> No
         tool(annotations="read")(print)
     with pytest.raises(ConfigurationError, match="risk"):
         tool(risk="enormous")(print)
+
+
+async def test_a_layer_that_cancels_itself_is_a_refusal_and_the_callers_cancel_none() -> None:
+    clock = FakeClock()
+
+    async def quits(call: Any, proceed: Any) -> ToolResult:
+        if call.given:
+            await clock.sleep(5)
+        raise asyncio.CancelledError
+
+    pipeline = Pipeline([scripted("x", name="t")], layers=[quits], clock=clock)
+
+    result = await pipeline.call("t")
+    running = asyncio.ensure_future(pipeline.call("t", {"a": 1}))
+    await clock.advance(1)
+    running.cancel()
+    await clock.advance(1)
+
+    assert result.failure is not None
+    assert result.failure.reason == "gate_failed"
+    assert running.cancelled()

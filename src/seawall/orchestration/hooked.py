@@ -9,7 +9,6 @@ refuses the call; an after-hook that fails withholds the result.
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -248,13 +247,7 @@ async def _answer(
     name: str, ask: Callable[[HookContext], Any], context: HookContext, allowed: tuple[type, ...]
 ) -> Any:
     """Ask a hook; `_FAILED` if it raises, or gives what is no answer here."""
-    try:
-        answer = await guarded_async(f"hook {name} raised", lambda: ask(context), lambda _: _FAILED)
-    except asyncio.CancelledError:
-        task = asyncio.current_task()
-        if task is None or task.cancelling():
-            raise
-        return _FAILED  # something it waited for was cancelled, not this call
+    answer = await guarded_async(f"hook {name} raised", lambda: ask(context), lambda _: _FAILED)
     if answer is None or answer is _FAILED or isinstance(answer, allowed):
         return answer
     kinds = ", ".join(kind.__name__ for kind in allowed)

@@ -5,7 +5,6 @@ The question is put rarely, under a limit; no answer, a faulty or a late one sto
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -48,20 +47,10 @@ async def judged(
     """Ask; None if there is no answer that can be used."""
     said: Any = None
     with clock.limit(within_s):
-        said = await _said(judge, question)
+        said = await guarded_async("the loop judge raised", lambda: judge(question), _nothing)
     if said is None:
         return None
     return guarded("the loop judge's answer cannot be read", lambda: _read(said), _nothing)
-
-
-async def _said(judge: Judge, question: LoopQuestion) -> Any:
-    try:
-        return await guarded_async("the loop judge raised", lambda: judge(question), _nothing)
-    except asyncio.CancelledError:
-        task = asyncio.current_task()
-        if task is None or task.cancelling():
-            raise
-        return None  # something it waited for was cancelled, not this turn
 
 
 def _read(said: Any) -> LoopVerdict:

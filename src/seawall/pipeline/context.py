@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from seawall.contract.failure import FailureCode
+from seawall.contract.result import ToolResult
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from seawall.contract.result import ToolResult
     from seawall.pipeline.invocation import Invocation
     from seawall.pipeline.session import Services
 
@@ -106,10 +108,26 @@ class ToolContext:
         call.pipeline.progressed(call, report, done, total)
 
     async def call_tool(self, name: str, arguments: Mapping[str, Any] | None = None) -> ToolResult:
-        """Call another tool through the same layers, at most `MAX_DEPTH` deep."""
+        """Call another tool through the same layers, at most `MAX_DEPTH` deep.
+
+        Refused once this attempt has ended: nobody would hear of what it does.
+        """
         call = self._call
+        if not (call.live and call.attempt == self.attempt):
+            return _over(call, name)
         result: ToolResult = await call.pipeline.call_nested(call, name, arguments)
         return result
+
+
+def _over(call: Invocation, name: str) -> ToolResult:
+    return ToolResult.failed(
+        FailureCode.PERMISSION_DENIED,
+        f"the call of {call.tool.name} that wants this one has ended",
+        reason="denied_by_policy",
+        layer="pipeline",
+        tool=name,
+        may_have_run=False,
+    )
 
 
 def call_of(context: ToolContext) -> Invocation:

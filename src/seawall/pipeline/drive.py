@@ -223,9 +223,13 @@ class Drive(Generic[T]):
 
 async def _either(*futures: asyncio.Future[Any]) -> None:
     """Return when one of them is done, without cancelling any if this wait is cancelled."""
+    loop = asyncio.get_running_loop()
+    if futures[0].get_loop() is not loop:
+        # What a task says that is given it; here no task would look at it.
+        raise RuntimeError(f"{futures[0]!r:.200} is attached to a different loop")
     # It was yielded for a task to wait for, and taken back.
     futures[0]._asyncio_future_blocking = False  # noqa: SLF001  # as a task does
-    gate = asyncio.get_running_loop().create_future()
+    gate = loop.create_future()
 
     def open_gate(_: asyncio.Future[Any]) -> None:
         if not gate.done():

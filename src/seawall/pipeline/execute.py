@@ -19,7 +19,7 @@ from seawall.pipeline.context import ToolContext
 from seawall.pipeline.convert import failure_of, is_answer, parts_of, result_of, settled
 from seawall.pipeline.copying import copied
 from seawall.pipeline.extent import Extent, Unrolling, extent_of
-from seawall.pipeline.foreign import NOT_OURS, log_frames
+from seawall.pipeline.foreign import NOT_OURS, is_cancelled, log_frames
 from seawall.pipeline.retry_after import retry_after_of
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def executing(
         try:
             value = await _settled(await run(call, context), clock)
         except asyncio.CancelledError as cancel:
-            if _is_cancelled():
+            if is_cancelled():
                 raise
             error = cancel  # of something the tool waited for: nobody has cancelled this call
         except NOT_OURS:
@@ -79,11 +79,6 @@ def executing(
         return _failed(call, context, error, clock)
 
     return execute
-
-
-def _is_cancelled() -> bool:
-    task = asyncio.current_task()
-    return task is None or task.cancelling() > 0
 
 
 def _made(value: Any, call: Invocation) -> ToolResult | BaseException:

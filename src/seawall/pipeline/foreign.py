@@ -239,15 +239,29 @@ def guarded(what: str, work: Callable[[], T], otherwise: Callable[[BaseException
         return otherwise(error)
 
 
+def is_cancelled() -> bool:
+    """Whether this task is being cancelled, as opposed to something that it waited for."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
+
+
 async def guarded_async(
     what: str, work: Callable[[], Any], otherwise: Callable[[BaseException], T]
 ) -> T | Any:
-    """Run foreign code that may be a coroutine; what it raises becomes `otherwise(error)`."""
+    """Run foreign code that may be a coroutine; what it raises becomes `otherwise(error)`.
+
+    So does a `CancelledError` of its own; the cancel of the task that waits here passes through.
+    """
     try:
         value = work()
         return await value if hasattr(value, "__await__") else value
-    except (*NOT_OURS, asyncio.CancelledError):  # a cancel is of the call that waits here
+    except NOT_OURS:
         raise
+    except asyncio.CancelledError as error:
+        if is_cancelled():
+            raise
+        log_frames(what, error)
+        return otherwise(error)
     except BaseException as error:  # noqa: BLE001  # foreign code raises what it likes
         log_frames(what, error)
         return otherwise(error)
