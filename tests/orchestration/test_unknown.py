@@ -15,6 +15,7 @@ from seawall.orchestration.unknown import (
     quarantined,
     shown,
 )
+from seawall.testing import scripted
 
 
 def make(name: str, **fields: Any) -> Tool:
@@ -110,3 +111,66 @@ async def test_hints_are_only_of_tools_that_the_caller_may_use() -> None:
     assert result.failure.hints == ("read_file_2",)
     assert isinstance(prepared, ToolResult)
     assert prepared.failure == result.failure
+
+
+# --- tools that are set aside
+
+
+def _odd(name: str) -> Tool:
+    return Tool(name=name, description="", input_schema={"type": "odd"}, executor=lambda *_: None)
+
+
+def _aside(pipeline: Pipeline, name: str) -> None:
+    pipeline.registry.register(_odd(name), on_invalid="quarantine", on_duplicate="replace")
+
+
+async def test_a_call_of_a_tool_that_is_set_aside_is_on_all_books() -> None:
+    pipeline = Pipeline([])
+    _aside(pipeline, "odd")
+
+    result = await pipeline.call("odd", {"a": 1}, call_id="c1")
+
+    assert result.call_id == "c1"
+    assert [
+        (span.tool, span.call_id, span.attempt, span.outcome.value, span.reason)
+        for span in pipeline.trace.spans()
+    ] == [("odd", "c1", 0, "denied", "tool_quarantined")]
+    assert pipeline.usage.snapshot()["odd"].refusals == 1
+    text = pipeline.metrics.text().decode()
+    assert 'seawall_calls_total{outcome="denied",tool="odd"} 1.0' in text
+    assert 'tool="_OTHER"} 0.0' in text
+
+
+async def test_books_of_tools_that_are_set_aside_no_longer_go() -> None:
+    pipeline = Pipeline([])
+    for number in range(20):
+        _aside(pipeline, f"odd{number}")
+        await pipeline.call(f"odd{number}")
+        pipeline.registry.unregister(f"odd{number}")
+
+    assert len(pipeline.usage.snapshot()) <= 1
+
+
+async def test_a_mended_tool_goes_on_with_the_books_of_its_name() -> None:
+    pipeline = Pipeline([])
+    _aside(pipeline, "odd")
+    await pipeline.call("odd")
+
+    pipeline.registry.register(scripted("fine", name="odd"), on_duplicate="replace")
+    await pipeline.call("odd")
+
+    counts = pipeline.usage.snapshot()["odd"]
+    assert (counts.refusals, counts.successes) == (1, 1)
+
+
+async def test_arguments_of_any_size_for_a_tool_set_aside_cost_little() -> None:
+    value: Any = [1]
+    for _ in range(60):
+        value = [value, value]
+    pipeline = Pipeline([])
+    _aside(pipeline, "odd")
+
+    result = await pipeline.call("odd", {"v": value})
+
+    assert result.failure is not None
+    assert result.failure.reason == "tool_quarantined"

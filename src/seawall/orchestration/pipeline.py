@@ -136,6 +136,8 @@ class Pipeline:
         self.loop_detector = None if loop is None else LoopDetector(loop, self.clock)
         self._loop_of_all = self.loop_detector if loop is not None and loop.scope == "all" else None
         self._routes: dict[str, Route] = {}
+        self._set_aside: dict[str, Route] = {}
+        """Books of quarantined tools that were called; never more than there are such tools."""
         self._doors = Doors(
             self.clock,
             self.loop_detector,
@@ -401,6 +403,7 @@ class Pipeline:
     def tool_added(self, tool: Tool) -> None:
         """Compose the chain of a tool that comes in; called by the registry."""
         self._routes[tool.name] = self._builder.route(tool)
+        self._set_aside.pop(tool.name, None)
 
     def tool_removed(self, name: str) -> None:
         """Forget the chain of a tool that went; its bucket and circuit are set aside."""
@@ -459,19 +462,43 @@ class Pipeline:
         session: Session,
         watch: LoopDetector | None,
     ) -> ToolResult:
-        refusal = self._not_callable(name, call_id, session)
+        refusal = self._not_callable(name, call_id, session, arguments)
         if watch is None:
             return refusal
         digest = self.digester.of_any(f"unknown {refusal.tool}", arguments)
         return watch.unknown(session, refusal.tool, digest, refusal)
 
-    def _not_callable(self, name: str, call_id: str | None, session: Session) -> ToolResult:
+    def _not_callable(
+        self, name: str, call_id: str | None, session: Session, arguments: Any = None
+    ) -> ToolResult:
         call_id = call_id or self._new_id()
+        reason = self.registry.quarantine_reason(name) if isinstance(name, str) else None
+        tool = None if reason is None else self.registry.get(name)
+        if tool is not None:
+            route = self._route_set_aside(tool)
+            call = self._invocation(route, arguments, call_id, session)
+            call.refusal = quarantined(name, reason or "", call_id)
+            return route.finish(call, call.refusal)
         refusal = self._refused(name, call_id, session)
         if refusal.failure is not None and refusal.failure.code is FailureCode.NOT_FOUND:
             for recorder in self._recorders:
                 told((recorder.unknown,))
         return refusal
+
+    def _route_set_aside(self, tool: Tool) -> Route:
+        """Give the books of a quarantined tool; those of tools that are it no longer go."""
+        route = self._set_aside.get(tool.name)
+        if route is None or route.tool is not tool:
+            aside = self.registry.quarantined()
+            for name in [name for name in self._set_aside if name not in aside]:
+                self._forget_counts(self._set_aside.pop(name).tool.name)
+            route = self._set_aside[tool.name] = self._builder.books(tool)
+        return route
+
+    def _forget_counts(self, name: str) -> None:
+        if name not in self._routes:
+            self.usage.forget(name)
+            self.metrics.forget(name)
 
     def _refused(self, name: str, call_id: str, session: Session) -> ToolResult:
         reason = self.registry.quarantine_reason(name) if isinstance(name, str) else None

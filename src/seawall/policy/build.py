@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from seawall.contract.errors import ConfigurationError, Fault
 from seawall.contract.failure import FailureCode
+from seawall.contract.policy import RunPolicy
 from seawall.contract.result import ToolResult
 from seawall.layers.admission import Admission
 from seawall.layers.argument_check import ArgumentCheck
@@ -41,7 +42,6 @@ from seawall.pipeline.threads import Threads, Workers
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from seawall.contract.policy import RunPolicy
     from seawall.contract.tool import Tool
     from seawall.pipeline.chance import Chance
     from seawall.pipeline.clock import Clock
@@ -197,6 +197,21 @@ class Builder:
             self._result_limit(plain),
         )
 
+    def books(self, tool: Tool) -> Route:
+        """Give the books alone of a tool that cannot be called."""
+        return Route(
+            tool,
+            RunPolicy(),
+            lambda _: None,
+            _not_callable,
+            lambda: _not_callable,
+            Counting(self._recorders, tool.name),
+            self._clock,
+            self._digester,
+            self._origin,
+            None,
+        )
+
     def _compiled(self, tool: Tool, policy: RunPolicy) -> Schemas | None:
         """Give the tool's schemas, if anything is to be checked; the registry has them already."""
         checks_output = policy.output != "off" and tool.output_schema is not None
@@ -317,6 +332,10 @@ class Guarded:
             layer=self.name,
             may_have_run=call.started,
         )
+
+
+async def _not_callable(call: Invocation) -> ToolResult:
+    raise RuntimeError(f"{call.tool.name} cannot be called")
 
 
 def _for_tool(layer: LayerRecipe | Layer, context: LayerContext) -> Layer | None:
