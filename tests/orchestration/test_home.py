@@ -518,16 +518,60 @@ def test_tools_that_call_on_by_call_sync_do_so_to_a_bounded_depth() -> None:
     closed(made)
 
 
-def test_tools_that_wait_for_their_own_threads_are_ended_by_their_limits() -> None:
-    made: Pipeline
+# --- tools in threads that call themselves
 
-    def calls_on(arguments: dict[str, Any], context: Any) -> str:
-        return made.call_sync("t").render()
 
-    made = pipeline(calls_on, max_threads=1, timeout_s=0.05)
+def recursive(**policy: Any) -> Pipeline:
+    def again(arguments: dict[str, Any], context: Any) -> str:
+        gate = arguments.get("meet")
+        if gate is not None:
+            meeting.wait(5)
+        if not arguments["n"]:
+            return "end"
+        return made.call_sync("again", {"n": arguments["n"] - 1}).render()
 
-    failure = made.call_sync("t").failure
+    meeting = threading.Barrier(2)
+    tool = Tool(name="again", description="", input_schema={}, executor=again)
+    made = Pipeline([tool], policies=Policies(default=RunPolicy(**policy)))
+    return made
 
-    assert failure is not None
-    assert failure.reason == "attempt_timeout"
-    closed(made)
+
+@pytest.mark.parametrize(("depth", "fits"), [(2, True), (3, False), (6, False)])
+async def test_a_tool_whose_threads_all_wait_for_it_is_refused_at_once(
+    depth: int, *, fits: bool
+) -> None:
+    made = recursive(max_threads=3, timeout_s=60)
+
+    result = await made.call("again", {"n": depth})
+
+    assert (result.text == "end") is fits
+    assert fits or "all 3 threads of again wait for calls of it" in result.text
+
+
+async def test_of_two_chains_that_would_wait_for_each_other_one_goes_on() -> None:
+    made = recursive(max_threads=2, timeout_s=60)
+
+    results = await asyncio.gather(
+        *(made.call("again", {"n": 1, "meet": name}) for name in ("a", "b"))
+    )
+
+    assert sorted(result.text[:3] for result in results) == ["Err", "end"]
+
+
+async def test_a_thread_that_others_hold_is_waited_for() -> None:
+    def holds(arguments: dict[str, Any], context: Any) -> str:
+        inside.set()
+        free.wait(5)
+        return "held"
+
+    inside, free = threading.Event(), threading.Event()
+    tool = Tool(name="t", description="", input_schema={}, executor=holds)
+    made = Pipeline([tool], policies=Policies(default=RunPolicy(max_threads=1)))
+    first = asyncio.ensure_future(made.call("t"))
+    await asyncio.to_thread(inside.wait, 5)
+    second = asyncio.ensure_future(made.call("t"))
+    await asyncio.sleep(0)
+
+    free.set()
+
+    assert [(await one).text for one in (first, second)] == ["held", "held"]

@@ -369,8 +369,8 @@ class Pipeline:
         not known then.
 
         A tool in a thread may use it, at most `MAX_DEPTH` deep, and keeps its thread while it
-        waits. If the call needs a thread of a tool whose `max_threads` all wait for such calls,
-        none of them goes on before a time limit ends it: give such tools a timeout.
+        waits. A call is refused (`overloaded`) that needs a thread of a tool whose `max_threads`
+        all wait for such calls.
         """
         if depth() >= MAX_DEPTH:
             return _too_deep(name)

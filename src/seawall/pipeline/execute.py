@@ -21,6 +21,7 @@ from seawall.pipeline.copying import copied
 from seawall.pipeline.extent import Extent, Unrolling, extent_of
 from seawall.pipeline.foreign import NOT_OURS, is_cancelled, log_frames
 from seawall.pipeline.retry_after import retry_after_of
+from seawall.pipeline.threads import NoThread
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Generator, Iterator
@@ -182,12 +183,26 @@ def _in_thread(executor: Executor, workers: Callable[[], Workers], clock: Clock)
                 return _consumed(value, context)
             return _unrolled(value, context) if _open(value) else value
 
-        value = await workers().run(work, started)
+        try:
+            value = await workers().run(work, started)
+        except NoThread:
+            return _no_thread(call)
         if inspect.isasyncgen(value):
             return await _last(value, context)
         return await value if inspect.isawaitable(value) else value
 
     return run
+
+
+def _no_thread(call: Invocation) -> ToolResult:
+    return ToolResult.failed(
+        FailureCode.RATE_LIMITED,
+        f"all {call.policy.max_threads} threads of {call.tool.name} wait for calls of it like this",
+        reason="overloaded",
+        guidance="It cannot be called from inside of itself so often.",
+        retryable=False,
+        may_have_run=False,
+    )
 
 
 def _consumed(items: Iterator[Any], context: ToolContext) -> Any:

@@ -24,16 +24,32 @@ MAX_IDLE = 32
 _numbers = itertools.count(1)
 
 # Follows a call from a tool's thread into the loop and on into the next tool's thread.
-_depth: contextvars.ContextVar[int] = contextvars.ContextVar("seawall_threads", default=0)
+_waiting: contextvars.ContextVar[tuple[_Held, ...]] = contextvars.ContextVar(
+    "seawall_threads", default=()
+)
 
 
 def depth() -> int:
     """How many tools wait in threads of theirs for what this code does; 0 outside of tools."""
-    return _depth.get()
+    return len(_waiting.get())
+
+
+class NoThread(Exception):  # noqa: N818  # not an error of the program: it becomes a result
+    """All threads of a tool wait for calls of it that wait for a thread."""
+
+
+class _Held:
+    """A thread of a tool that is taken, as long as it is."""
+
+    __slots__ = ("is_over", "of")
+
+    def __init__(self, of: Workers) -> None:
+        self.of = of
+        self.is_over = False
 
 
 class _Job:
-    __slots__ = ("answer", "context", "ended", "era", "loop", "lost", "work")
+    __slots__ = ("answer", "context", "ended", "era", "held", "loop", "lost", "work")
 
     def __init__(
         self,
@@ -42,11 +58,13 @@ class _Job:
         ended: Callable[[_Job], None],
         lost: Callable[[_Job], None],
         era: int,
+        of: Workers,
     ) -> None:
+        self.held = _Held(of)
         self.work = work
         self.era = era
         self.context = contextvars.copy_context()
-        self.context.run(_depth.set, _depth.get() + 1)
+        self.context.run(_waiting.set, (*_waiting.get(), self.held))
         self.loop = loop
         self.answer: asyncio.Future[Any] = loop.create_future()
         self.ended = ended
@@ -156,19 +174,21 @@ class Workers:
         self.busy = 0
         self.abandoned = 0
         self._era = 0
-        self._places: deque[asyncio.Future[None]] = deque()
+        self._places: dict[asyncio.Future[None], tuple[_Held, ...]] = {}
+        """Who waits for a thread, in order, each with those of this tool's that wait for it."""
 
     async def run(self, work: Callable[[], Any], started: Callable[[], None]) -> Any:
         """Run `work` in a thread, after those before it if all places are taken.
 
         `started` is called once a thread has been given the work: from then on an effect is
-        possible, and a cancel leaves the thread at work.
+        possible, and a cancel leaves the thread at work. Raises `NoThread` instead of waiting for
+        those who wait for this.
         """
         if self.busy >= self.limit or self._places:
             await self._place()
         else:
             self.busy += 1
-        job = _Job(work, asyncio.get_running_loop(), self._ended, self._lost, self._era)
+        job = _Job(work, asyncio.get_running_loop(), self._ended, self._lost, self._era, self)
         self._threads.start(job)
         started()
         try:
@@ -187,8 +207,13 @@ class Workers:
         self._places.clear()
 
     async def _place(self) -> None:
+        ours = tuple(held for held in _waiting.get() if held.of is self)
+        if ours:
+            waiting = {held for each in (ours, *self._places.values()) for held in each}
+            if sum(not held.is_over for held in waiting) >= max(self.busy, self.limit):
+                raise NoThread
         place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._places.append(place)
+        self._places[place] = ours
         era = self._era
         entered = False
         try:
@@ -200,7 +225,7 @@ class Workers:
 
     def _give_up(self, place: asyncio.Future[None]) -> None:
         if place in self._places:
-            self._places.remove(place)
+            del self._places[place]
         elif not place.cancelled():  # it was handed over just now: hand it on
             self.busy -= 1
             self._next()
@@ -212,6 +237,7 @@ class Workers:
 
     def _lost(self, job: _Job) -> None:
         """Free the place; in a loop that was closed nobody waits for it any more."""
+        job.held.is_over = True
         if job.era != self._era:
             return
         self.busy -= 1
@@ -221,7 +247,8 @@ class Workers:
 
     def _next(self) -> None:
         while self._places and self.busy < self.limit:
-            place = self._places.popleft()
+            place = next(iter(self._places))
+            del self._places[place]
             if not place.done() and not place.get_loop().is_closed():
                 self.busy += 1
                 place.set_result(None)
