@@ -26,6 +26,7 @@ from seawall import (
     TurnStatus,
 )
 from seawall.contract.span import Outcome
+from seawall.policy.settings import LoopSettings
 from seawall.testing import FakeClock, scripted
 
 CASES = {
@@ -585,3 +586,64 @@ async def test_the_detector_does_what_the_case_wants(name: str) -> None:
         assert first == expected["first_flagged_index"]
     for label, outcome in expected.get("outcomes", {}).items():
         assert [reason(result) for known, result in results if known == label] == [outcome]
+
+
+# --- by policy
+
+
+async def _refused_at(pipeline: Pipeline, session: Session | None = None) -> int:
+    """The number of the equal call that is refused; 0 if none of twenty is."""
+    for number in range(1, 21):
+        if reason(await pipeline.call("t", session=session)) == "loop_detected":
+            return number
+    return 0
+
+
+def by_file(settings: LoopSettings | None, **options: Any) -> Pipeline:
+    tools = [scripted("same", name="t")]
+    return Pipeline(tools, policies=Policies(loop=settings), clock=FakeClock(), **options)
+
+
+@pytest.mark.parametrize(
+    ("settings", "options", "refused"),
+    [
+        (LoopSettings(), {}, 6),
+        (LoopSettings(threshold=3), {}, 4),
+        (LoopSettings(exempt=("t*",)), {}, 0),
+        (None, {}, 0),
+        (LoopSettings(threshold=3), {"loop": LoopPolicy(threshold=2)}, 3),
+        (LoopSettings(threshold=3), {"loop": None}, 0),
+        (None, {"loop": LoopPolicy(threshold=2)}, 3),
+    ],
+)
+async def test_policies_say_what_a_loop_is_unless_the_program_does(
+    settings: LoopSettings | None, options: dict[str, Any], refused: int
+) -> None:
+    assert await _refused_at(by_file(settings, **options), Session("s")) == refused
+
+
+@pytest.mark.parametrize(("scope", "refused"), [("sessions", 0), ("all", 6)])
+async def test_policies_say_whether_calls_without_a_session_count(scope: Any, refused: int) -> None:
+    assert await _refused_at(by_file(LoopSettings(scope=scope))) == refused
+
+
+async def test_new_policies_say_anew_what_a_loop_is_and_no_call_is_forgotten() -> None:
+    pipeline, session = by_file(LoopSettings(threshold=3)), Session("s")
+    for _ in range(2):
+        await pipeline.call("t", session=session)
+
+    pipeline.replace_policies(Policies(loop=LoopSettings(threshold=8)))
+    later = await _refused_at(pipeline, session)
+    pipeline.replace_policies(Policies(loop=None))
+
+    assert later == 7
+    assert await _refused_at(pipeline, session) == 0
+
+
+async def test_new_policies_hold_for_turns_as_well() -> None:
+    pipeline, session = by_file(None), Session("s")
+    pipeline.replace_policies(Policies(loop=LoopSettings(threshold=2)))
+
+    statuses = [(await pipeline.turn([("t", {})], session=session)).status for _ in range(3)]
+
+    assert statuses == [TurnStatus.DONE, TurnStatus.DONE, TurnStatus.LOOP]

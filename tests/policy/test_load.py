@@ -13,6 +13,7 @@ from seawall.contract.policy import BreakerPolicy, RunPolicy
 from seawall.contract.tool import Tool
 from seawall.policy.load import MAX_BYTES, MAX_FILES
 from seawall.policy.model import Policies
+from seawall.policy.settings import LoopSettings
 
 
 async def answer(arguments: dict[str, Any], context: Any) -> str:
@@ -223,6 +224,18 @@ def test_the_trace_may_be_larger() -> None:
         ),
         ("[trace]\ncapacity = -1", "x.toml:2:1: trace.capacity: must be from 0 to 1,000,000"),
         ("[trace]\nsize = 5", "x.toml:2:1: trace.size: is unknown; known are capacity"),
+        (
+            "[loop]\nthreshold = 1",
+            "x.toml:2:1: loop.threshold: must be from 2 to the window (got 1)",
+        ),
+        ("[loop]\nwindow = 3\nthreshold = 4", "x.toml:3:1: loop.threshold: must be from 2 to"),
+        ("[loop]\nwindow = 0", "x.toml:2:1: loop.window: must be above 0; write false"),
+        ("[loop]\nwindow = 2000", "x.toml:2:1: loop.window: must be at most 1000"),
+        ("[loop]\ncycle_rounds = 1", "x.toml:2:1: loop.cycle_rounds: must be from 2 to 100"),
+        ("[loop]\npause_s = 'soon'", "x.toml:2:1: loop.pause_s: is 'soon'"),
+        ("[loop]\nscope = 'some'", "x.toml:2:1: loop.scope: must be all or sessions"),
+        ("[loop]\nexemt = ['a']", "x.toml:2:1: loop.exemt: is unknown; did you mean exempt?"),
+        ("loop = true", "x.toml:1:1: loop: is true; it takes a table"),
         ("extends = 5", "x.toml:1:1: extends: is 5; it takes a text in quotes"),
         ("extends = 'strikt'", "x.toml:1:1: extends: 'strikt' is unknown; did you mean strict?"),
         ("extends = 'y.toml'", "x.toml:1:1: extends: there is no file y.toml"),
@@ -342,6 +355,54 @@ def test_a_file_says_its_changes_over_the_one_it_extends() -> None:
     assert (f.timeout_s, f.max_retries) == (9, 1)
     assert policies.risk.ask_from is Risk.MEDIUM
     assert policies.trace.capacity == 7
+
+
+def test_what_is_a_loop_is_said_in_a_file() -> None:
+    policies = load(
+        """
+        [loop]
+        threshold = 3
+        window = 8
+        cycle_rounds = false
+        pause_s = "10m"
+        exempt = ["poll_*"]
+        exempt_tags = []
+        scope = "all"
+        """
+    )
+
+    assert policies.loop == LoopSettings(
+        threshold=3,
+        window=8,
+        cycle_rounds=None,
+        pause_s=600,
+        exempt=("poll_*",),
+        exempt_tags=(),
+        scope="all",
+    )
+
+
+@pytest.mark.parametrize(
+    ("base", "over", "threshold"),
+    [
+        ("", "", 5),
+        ("[loop]\nthreshold = 3", "", 3),
+        ("[loop]\nthreshold = 3", "[loop]\npause_s = 5", 3),
+        ("[loop]\nthreshold = 3", "[loop]\nthreshold = 4", 4),
+        ("[loop]\nthreshold = 3", "loop = false", None),
+        ("loop = false", "", None),
+        ("loop = false", "[loop]\nthreshold = 4", 4),
+    ],
+)
+def test_what_is_a_loop_is_laid_over_what_the_base_says(
+    tmp_path: Path, base: str, over: str, threshold: int | None
+) -> None:
+    (tmp_path / "base.toml").write_text(base)
+    (tmp_path / "over.toml").write_text(f"extends = 'base.toml'\n{over}")
+
+    loop = Policies.load(tmp_path / "over.toml").loop
+
+    assert (None if loop is None else loop.threshold) == threshold
 
 
 @pytest.mark.parametrize(

@@ -110,6 +110,7 @@ class LoopDetector:
             or call.aside is not None
             or call.tool.tags
             or self._exempt
+            or window.keys.maxlen != self._kept
         ):
             return self._seen(call, result, digest)
         # The same as there, for the plainest of calls.
@@ -156,7 +157,7 @@ class LoopDetector:
                     may_have_run=False,
                 )
                 return msgspec.structs.replace(result, metadata=finding.metadata)
-        window = window or self._window_of(session)
+        window = self._window_of(session)
         if now - window.at > self._pause_s:
             window.clear()
         window.at = now
@@ -213,9 +214,14 @@ class LoopDetector:
         return result if finding is None else warned(result, finding)
 
     def _window_of(self, session: Session) -> _Window:
-        if session.recent is None:
-            session.recent = _Window(self._kept)
-        window: _Window = session.recent
+        window: _Window | None = session.recent
+        if window is None or window.keys.maxlen != self._kept:
+            before, window = window, _Window(self._kept)
+            session.recent = window
+            if before is not None:  # under a policy that kept more calls, or fewer
+                window.keys.extend(before.keys)
+                window.signatures.update(before.signatures)
+                window.at, window.free_at, window.turns = before.at, before.free_at, before.turns
         return window
 
     def _look(self, window: _Window) -> LoopFinding | None:

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from seawall.contract.content import TextContent
-from seawall.contract.errors import ConfigurationError, Fault
 from seawall.contract.failure import FailureCode
-from seawall.orchestration.loop_judge import Judge
+from seawall.policy.settings import Bounds, LoopSettings, check_bounds, loop_bounds
 
 if TYPE_CHECKING:
     from seawall.contract.result import ToolResult
+    from seawall.orchestration.loop_judge import Judge
 
 LAYER = "loop_detector"
 
-MAX_WINDOW = 1_000
 MAX_REASON = 300
 
 GUIDANCE = (
@@ -26,21 +25,9 @@ GUIDANCE = (
 )
 
 
-class LoopPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """When a model is taken to go in circles."""
+class LoopPolicy(LoopSettings, frozen=True, kw_only=True):
+    """When a model is taken to go in circles, and who else may say so."""
 
-    threshold: int = 5
-    """Calls with the same arguments and the same result; the next is refused."""
-    window: int | None = None
-    """The last calls of a session among which they are counted; None: as many, all in a row."""
-    cycle_rounds: int | None = 3
-    """Rounds of the same two or three calls with the same results; None looks for no cycles."""
-    pause_s: float | None = 300.0
-    """A session that calls nothing for so long begins anew; None: it never does."""
-    exempt: tuple[str, ...] = ()
-    """Names of tools that may repeat, with `*`, `?` and `[…]`."""
-    exempt_tags: tuple[str, ...] = ("polling",)
-    """Tools with one of these tags may repeat, too."""
     scope: Literal["all", "sessions"] = "all"
     """`sessions` leaves out calls that bring no session, unless they are made in a turn."""
     judge: Judge | None = None
@@ -55,22 +42,10 @@ class LoopPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """What comes later is no verdict."""
 
     def __post_init__(self) -> None:
-        faults = [
-            Fault(f"must be {said} (got {getattr(self, key)!r})", key=f"loop.{key}")
-            for key, said, fine in self._bounds()
-            if not fine
-        ]
-        if faults:
-            raise ConfigurationError(faults)
+        check_bounds(self, (*loop_bounds(self), *self._judge_bounds()), "loop.")
 
-    def _bounds(self) -> tuple[tuple[str, str, bool], ...]:
-        most = MAX_WINDOW if self.window is None else self.window
+    def _judge_bounds(self) -> Bounds:
         return (
-            ("threshold", "from 2 to the window", 2 <= self.threshold <= most),
-            ("window", f"at most {MAX_WINDOW}", most <= MAX_WINDOW),
-            ("cycle_rounds", "from 2 to 100, or None", 2 <= (self.cycle_rounds or 2) <= 100),
-            ("pause_s", "above 0, or None", self.pause_s is None or self.pause_s > 0),
-            ("scope", "all or sessions", self.scope in ("all", "sessions")),
             ("judge_after", "at least 0", self.judge_after >= 0),
             ("judge_every", "at least 1", self.judge_every >= 1),
             ("judge_confidence", "from 0 to 1", 0 <= self.judge_confidence <= 1),
@@ -80,6 +55,13 @@ class LoopPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
 BY_SESSION = LoopPolicy(scope="sessions")
 """What holds where nothing else is said: calls of nobody in particular may repeat."""
+
+
+def chosen(given: LoopPolicy | None, settings: LoopSettings | None) -> LoopPolicy | None:
+    """Give what a program says itself, or else what its policies say."""
+    if given is not BY_SESSION:
+        return given
+    return None if settings is None else LoopPolicy(**msgspec.structs.asdict(settings))
 
 
 class LoopFinding(msgspec.Struct, frozen=True):

@@ -18,7 +18,7 @@ from seawall.orchestration.front import RowDoors
 from seawall.orchestration.home import Home
 from seawall.orchestration.hooked import Hooks
 from seawall.orchestration.loop import LoopDetector
-from seawall.orchestration.loop_policy import BY_SESSION, LoopPolicy
+from seawall.orchestration.loop_policy import BY_SESSION, LoopPolicy, chosen
 from seawall.orchestration.status import Breakers, gauges
 from seawall.orchestration.turn import Doors, Turn
 from seawall.orchestration.unknown import no_such_tool, quarantined
@@ -63,7 +63,8 @@ class Pipeline:
 
     A pipeline belongs to the event loop of its first call. Calls from other threads go through
     `call_sync`; registering and unregistering tools is safe from any thread. Calls without a
-    session share one, for which answers of the user are remembered.
+    session share one, for which answers of the user are remembered. What `loop` leaves open is
+    for the policies to say.
     """
 
     def __init__(
@@ -133,8 +134,8 @@ class Pipeline:
             around=around.around if around else None,
         )
         self._hooked = bool(around)
-        self.loop_detector = None if loop is None else LoopDetector(loop, self.clock)
-        self._loop_of_all = self.loop_detector if loop is not None and loop.scope == "all" else None
+        self._loop = loop
+        self._watch_for_loops(self.policies)
         self._routes: dict[str, Route] = {}
         self._set_aside: dict[str, Route] = {}
         """Books of quarantined tools that were called; never more than there are such tools."""
@@ -152,6 +153,12 @@ class Pipeline:
                 self.tool_added(tool)
         self.registry.watch(self)
         self._unwatch = _watched(self, self._gauges, self.metrics)
+
+    def _watch_for_loops(self, policies: Policies) -> None:
+        policy = chosen(self._loop, policies.loop)
+        self.loop_detector = None if policy is None else LoopDetector(policy, self.clock)
+        of_all = policy is not None and policy.scope == "all"
+        self._loop_of_all = self.loop_detector if of_all else None
 
     def _made_gate(
         self,
@@ -379,9 +386,9 @@ class Pipeline:
     def replace_policies(self, policies: Policies) -> None:
         """Take new policies, all or none. Calls that run go on under the old ones.
 
-        Buckets and circuits go on with what they hold, `[risk]` counts unless `risk` was given,
-        `[trace]` only where a pipeline is made. Raises `ConfigurationError`, and changes
-        nothing, if any tool's new policy cannot work.
+        Buckets and circuits go on with what they hold, `[risk]` and `[loop]` count unless `risk`
+        or `loop` was given, `[trace]` only where a pipeline is made. Raises `ConfigurationError`,
+        and changes nothing, if any tool's new policy cannot work.
         """
         gate = self._gate if self._own_gate else self._made_gate(None, self._confirm, policies)
         present = tuple(self._routes.items())
@@ -390,6 +397,8 @@ class Pipeline:
             trial.route(route.tool)
         self.policies = policies
         self._gate = gate
+        self._watch_for_loops(policies)
+        self._doors = self._doors._replace(loop=self.loop_detector)
         self._builder = self._builder.following(trial)
         for name, route in present:
             if self._routes.get(name) is route:

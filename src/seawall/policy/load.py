@@ -8,6 +8,7 @@
     [families.reading]               # match, tags, categories, servers, annotations choose tools
     [risk]                           # ask_from or strict; allow, ask, deny
     [trace]                          # capacity
+    [loop]                           # threshold, window, …; or `loop = false`
 
 Durations are seconds or `"250ms"`, `"30s"`, `"2m"`, `"1h"`; sizes are bytes or `"256KiB"`; `false`
 takes a limit away. A file says its changes over the one that it extends, key by key; lists are
@@ -27,7 +28,7 @@ from seawall.policy.changes import unknown
 from seawall.policy.origins import Origins, fault_at
 from seawall.policy.places import find_places
 from seawall.policy.ready_made import label_of, ready_made, ready_made_names
-from seawall.policy.settings import RiskSettings, TraceSettings
+from seawall.policy.settings import LoopSettings, RiskSettings, TraceSettings
 from seawall.policy.sheet import Sheet, read_sheet
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 S = TypeVar("S")
 
-_KINDS: Mapping[str, type[Any]] = {"trace": TraceSettings}
+_KINDS: Mapping[str, type[Any]] = {"trace": TraceSettings, "loop": LoopSettings}
 """What the sections of plain settings become, under the same names as arguments of `Policies`."""
 
 MAX_BYTES = 256 * 1024
@@ -66,6 +67,7 @@ def read_policy_file(path: str | Path) -> dict[str, Any]:
             name: _settings(kind, sheet.settings.get(name, {}), name, origins)
             for name, kind in _KINDS.items()
         },
+        **({"loop": None} if sheet.has_loop is False else {}),
         "origins": origins,
     }
 

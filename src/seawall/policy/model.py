@@ -28,7 +28,7 @@ from seawall.policy.notes import default_note, duration_note, misspelt_note
 from seawall.policy.origins import Origins
 from seawall.policy.patterns import Pattern, is_pattern
 from seawall.policy.rules import Rules
-from seawall.policy.settings import RiskSettings, TraceSettings
+from seawall.policy.settings import LoopSettings, RiskSettings, TraceSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from seawall.contract.tool import Tool
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+_LOOP = LoopSettings()
 
 _BY_ANNOTATIONS = {
     "open world": "network",
@@ -70,10 +72,13 @@ class Policies:
         presets: Mapping[str, RunPolicy | Changes] = _NOTHING,
         risk: RiskSettings | None = None,
         trace: TraceSettings | None = None,
+        loop: LoopSettings | None = _LOOP,
         origins: Origins | None = None,
     ) -> None:
         self.risk = risk or RiskSettings()
         self.trace = trace or TraceSettings()
+        self.loop = loop
+        """When a model is taken to go in circles; None: nobody looks."""
         origins = origins or Origins()
         grouped = {
             name: family if isinstance(family, Family) else Family(policy=family)

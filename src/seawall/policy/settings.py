@@ -1,6 +1,8 @@
-"""What a policy file says beside the rules for tools: who is asked, and how much is traced."""
+"""What a policy file says beside the rules for tools: who is asked, how much is traced, loops."""
 
 from __future__ import annotations
+
+from typing import Literal
 
 import msgspec
 
@@ -50,3 +52,55 @@ class TraceSettings(msgspec.Struct, frozen=True, kw_only=True):
         if self.capacity is not None and not 0 <= self.capacity <= MAX_CAPACITY:
             said = f"must be from 0 to {MAX_CAPACITY:,} (got {self.capacity})"
             raise ConfigurationError([Fault(said, key="capacity")])
+
+
+MAX_WINDOW = 1_000
+
+
+class LoopSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """When a model is taken to go in circles."""
+
+    threshold: int = 5
+    """Calls with the same arguments and the same result; the next is refused."""
+    window: int | None = None
+    """The last calls of a session among which they are counted; None: as many, all in a row."""
+    cycle_rounds: int | None = 3
+    """Rounds of the same two or three calls with the same results; None looks for no cycles."""
+    pause_s: float | None = 300.0
+    """A session that calls nothing for so long begins anew; None: it never does."""
+    exempt: tuple[str, ...] = ()
+    """Names of tools that may repeat, with `*`, `?` and `[…]`."""
+    exempt_tags: tuple[str, ...] = ("polling",)
+    """Tools with one of these tags may repeat, too."""
+    scope: Literal["all", "sessions"] = "sessions"
+    """`sessions` leaves out calls that bring no session, unless they are made in a turn."""
+
+    def __post_init__(self) -> None:
+        check_bounds(self, loop_bounds(self))
+
+
+Bounds = tuple[tuple[str, str, bool], ...]
+"""Keys, what each must be, and whether it is."""
+
+
+def loop_bounds(loop: LoopSettings) -> Bounds:
+    """Tell the bounds of the numbers that say what a loop is."""
+    most = MAX_WINDOW if loop.window is None else loop.window
+    return (
+        ("threshold", "from 2 to the window", 2 <= loop.threshold <= most),
+        ("window", f"at most {MAX_WINDOW}", most <= MAX_WINDOW),
+        ("cycle_rounds", "from 2 to 100, or None", 2 <= (loop.cycle_rounds or 2) <= 100),
+        ("pause_s", "above 0, or None", loop.pause_s is None or loop.pause_s > 0),
+        ("scope", "all or sessions", loop.scope in ("all", "sessions")),
+    )
+
+
+def check_bounds(settings: object, bounds: Bounds, prefix: str = "") -> None:
+    """Raise `ConfigurationError` with everything that is out of its bounds."""
+    faults = [
+        Fault(f"must be {said} (got {getattr(settings, key)!r})", key=f"{prefix}{key}")
+        for key, said, fine in bounds
+        if not fine
+    ]
+    if faults:
+        raise ConfigurationError(faults)

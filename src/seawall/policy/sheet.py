@@ -38,6 +38,15 @@ _RISK: Mapping[str, Reader] = {
 }
 SETTINGS: Mapping[str, Mapping[str, Reader]] = {
     "trace": {"capacity": units.count},
+    "loop": {
+        "threshold": units.count,
+        "window": units.limit(units.count),
+        "cycle_rounds": units.limit(units.count),
+        "pause_s": units.limit(units.duration),
+        "exempt": units.texts,
+        "exempt_tags": units.texts,
+        "scope": units.text,
+    },
 }
 """Sections of plain settings: what a file says in one is laid over the same of its base."""
 
@@ -56,6 +65,8 @@ class Sheet(msgspec.Struct):
     risk: Table = {}
     settings: dict[str, Table] = {}
     """The sections of `SETTINGS` that there are."""
+    has_loop: bool | None = None
+    """Whether loops are looked for; None where nothing is said."""
     places: dict[KeyPath, Place] = {}
     faults: list[Fault] = []
 
@@ -79,6 +90,7 @@ class Sheet(msgspec.Struct):
                 name: {**base.settings.get(name, {}), **self.settings.get(name, {})}
                 for name in (*base.settings, *self.settings)
             },
+            has_loop=base.has_loop if self.has_loop is None else self.has_loop,
             places={**base.places, **self.places},
             faults=[*base.faults, *self.faults],
         )
@@ -147,7 +159,10 @@ class _SheetReader:
                 sheet.default = self._rule(self._table(raw, (name,)), (name,))
             case "risk":
                 sheet.risk = self._risk(self._table(raw, (name,)))
+            case "loop" if raw is False:
+                sheet.has_loop = False
             case _ if name in SETTINGS:
+                sheet.has_loop = True if name == "loop" else sheet.has_loop
                 table = self._table(raw, (name,))
                 sheet.settings[name] = self._values(table, SETTINGS[name], (name,))
             case _:
