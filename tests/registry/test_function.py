@@ -11,6 +11,7 @@ import pytest
 from typing_extensions import TypedDict  # pydantic takes no other before Python 3.12
 
 from seawall import Annotations, ConfigurationError, Pipeline, Tool, ToolContext, ToolResult, tool
+from seawall.contract.decision import Prepared
 from seawall.registry.function import Doc
 
 if TYPE_CHECKING:
@@ -327,3 +328,50 @@ def test_a_description_in_the_hint_wins_over_the_docstring() -> None:
         """
 
     assert takes.input_schema["properties"]["a"]["description"] == "From the hint."
+
+
+# --- arguments that the function does not take
+
+
+@pytest.mark.parametrize(
+    ("extra", "ignored", "verdicts"),
+    [
+        ({}, (), ()),
+        ({"limit": 2}, (), ()),
+        ({"limt": 2}, ("limt",), ("argument_check:ignored:limit",)),
+        ({"zzz": 2}, ("zzz",), ("argument_check:ignored",)),
+        ({f"z{n}": 2 for n in range(20)}, tuple(f"z{n}" for n in range(8)), None),
+        ({"z" * 500: 2}, ("z" * 80,), ("argument_check:ignored",)),
+    ],
+)
+async def test_arguments_that_are_not_taken_are_told_and_refused_by_nobody(
+    extra: dict[str, Any], ignored: tuple[str, ...], verdicts: tuple[str, ...] | None
+) -> None:
+    @tool
+    async def find(text: str, limit: int = 3) -> str:
+        """Find."""
+        return text
+
+    pipeline = Pipeline([find])
+
+    prepared = pipeline.prepare("find", {"text": "a", **extra})
+    result = await pipeline.call("find", {"text": "a", **extra})
+
+    assert isinstance(prepared, Prepared)
+    assert prepared.ignored == ignored
+    assert result.text == "a"
+    [span] = pipeline.trace.spans()
+    assert verdicts is None or span.verdicts == verdicts
+    assert len(span.verdicts) <= 8
+
+
+def test_a_function_that_takes_any_name_ignores_none() -> None:
+    @tool
+    async def find(text: str, **more: int) -> str:
+        """Find."""
+        return text
+
+    prepared = Pipeline([find]).prepare("find", {"text": "a", "limt": 2})
+
+    assert isinstance(prepared, Prepared)
+    assert prepared.ignored == ()

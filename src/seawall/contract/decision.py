@@ -41,6 +41,8 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     caller: str = ""
     digest: Digest | None = None
     mended: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+    """Names of arguments that the tool does not take, and does not get; eight at most."""
 
 
 class PendingApproval(msgspec.Struct, frozen=True, kw_only=True):

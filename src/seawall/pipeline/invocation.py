@@ -31,6 +31,9 @@ class Invocation:
 
     progress_at: float
     """When it last reported; kept only under a policy that bounds silence."""
+    mended: tuple[str, ...]
+    ignored: tuple[str, ...]
+    """Names of arguments that the tool does not take, and does not get."""
 
     __slots__ = (
         "_arguments",
@@ -54,6 +57,7 @@ class Invocation:
         "given",
         "given_truncated",
         "idempotency_key",
+        "ignored",
         "key",
         "live",
         "mended",
@@ -102,7 +106,7 @@ class Invocation:
         self.unprepared = True
         self.refusal: ToolResult | None = None
         """Why the arguments cannot be used, once they were prepared."""
-        self.mended: tuple[str, ...] = ()
+        self.mended = self.ignored = ()
         self.digest: Digest | None = None
         self.attempt = 0
         """Attempts begun. Written by the executor alone."""
@@ -169,7 +173,7 @@ class Invocation:
         """Take other arguments and prepare them anew; the refusal if they are no good."""
         self.given = arguments
         self._arguments = self.bound = self.digest = None
-        self.mended = ()
+        self.mended = self.ignored = ()
         self.unprepared = True
         return self.prepared()
 
@@ -204,6 +208,7 @@ class Invocation:
             caller=self.session.caller,
             digest=self.digest,
             mended=self.mended,
+            ignored=self.ignored,
         )
 
     def note(self, verdict: str) -> None:

@@ -116,6 +116,7 @@ def test_programs_get_json(run: Run) -> None:
         "exit_code": 0,
         "coercion": "careful",
         "mended": [{"path": "/limit", "rule": "text to integer"}],
+        "ignored": [],
         "arguments": {"text": "a", "limit": 2},
         "failure": None,
     }
@@ -179,3 +180,17 @@ def test_what_cannot_be_called_at_all_ends_as_a_call_would(
 )
 def test_a_place_is_told_from_a_rule(said: str, path: str, rule: str) -> None:
     assert _place_and_rule(said) == (path, rule)
+
+
+def test_what_the_tool_does_not_take_is_told_with_the_name_that_was_meant(run: Run) -> None:
+    result = run("find", '{"text": "a", "limt": 2, "zzz": 1}')
+    data = data_of(run, "find", '{"text": "a", "limt": 2, "zzz": 1}')
+
+    assert result.exit_code == 0
+    assert "limt: the tool does not take it; did you mean limit?" in result.stdout
+    assert "zzz: the tool does not take it\n" in result.stdout
+    assert data["ignored"] == [
+        {"name": "limt", "meant": "limit"},
+        {"name": "zzz", "meant": None},
+    ]
+    assert data["arguments"] == {"text": "a"}

@@ -18,6 +18,7 @@ from seawall.edges.cli.paper import Paper
 from seawall.edges.cli.sources import policies_from, registry_from
 from seawall.orchestration.unknown import no_such_tool, quarantined
 from seawall.pipeline.arguments.faults.explain import show
+from seawall.pipeline.arguments.likeness import nearest
 from seawall.pipeline.arguments.prepare import Preparing
 from seawall.pipeline.invocation import Invocation
 from seawall.pipeline.session import Session
@@ -48,6 +49,8 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     policy: RunPolicy
     mended: tuple[tuple[str, str], ...]
     """JSON Pointers, blank for the whole, and what was done there."""
+    ignored: tuple[tuple[str, str | None], ...]
+    """Names that the tool does not take, each with the one that was probably meant."""
     arguments: Any
     """What the tool would get; None if they are refused."""
     refusal: ToolResult | None
@@ -79,13 +82,21 @@ def checked_arguments(tool: Tool, policy: RunPolicy, text: str | None) -> Checke
     prepare = Preparing(tool, msgspec.structs.replace(policy, check_mode="on"))
     call = Invocation(tool, policy, prepare, text, "", Session(), 0.0)
     refusal = call.prepared()
+    known = tool.input_schema.get("properties", {})
     return Checked(
         tool=tool,
         policy=policy,
         mended=tuple(map(_place_and_rule, call.mended)),
-        arguments=call.arguments if refusal is None else None,
+        ignored=tuple((name, nearest(name, known)) for name in call.ignored),
+        arguments=_taken(call) if refusal is None else None,
         refusal=refusal,
     )
+
+
+def _taken(call: Invocation) -> dict[str, Any]:
+    """What the tool gets: not what its own check leaves out."""
+    bound = call.bound if isinstance(call.bound, dict) else call.arguments
+    return {name: value for name, value in call.arguments.items() if name in bound}
 
 
 def as_data(checked: Checked) -> dict[str, Any]:
@@ -97,6 +108,7 @@ def as_data(checked: Checked) -> dict[str, Any]:
         "exit_code": int(exit_of(failure)),
         "coercion": checked.policy.coercion,
         "mended": [{"path": path, "rule": rule} for path, rule in checked.mended],
+        "ignored": [{"name": name, "meant": meant} for name, meant in checked.ignored],
         "arguments": checked.arguments,
         "failure": None if failure is None else msgspec.to_builtins(failure),
     }
@@ -122,6 +134,9 @@ def _write(checked: Checked) -> None:
         )
     for path, rule in checked.mended:
         paper.line((path or "the whole", "bold"), f": {rule}", lead="mended   ")
+    for name, meant in checked.ignored:
+        hint = f"; did you mean {meant}?" if meant else ""
+        paper.line((name, "bold"), f": the tool does not take it{hint}", lead="ignored  ")
     if checked.refusal is None:
         paper.line(lead="gives    ")
         paper.text(show(checked.arguments, checked.tool.input_schema))

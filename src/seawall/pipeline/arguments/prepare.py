@@ -19,6 +19,7 @@ from seawall.pipeline.arguments.careful.careful import Careful
 from seawall.pipeline.arguments.compiled import CompiledSchema, compile_schema
 from seawall.pipeline.arguments.faults.explain import HIDDEN, explain, secret_values, show
 from seawall.pipeline.arguments.lenient.lenient import Lenient, validation_text
+from seawall.pipeline.arguments.likeness import nearest
 from seawall.pipeline.arguments.patterns.bounds import PatternBounds, pattern_bounds
 from seawall.pipeline.arguments.quick import plain_check
 from seawall.pipeline.arguments.reading.bounds import out_of_bounds
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 LAYER = "argument_check"
 MAX_ISSUES = 1_000
 """Issues taken of what a tool's own check gives."""
+MAX_NAME = 80
 MAX_SAID = 8
 """Faults in the one-line message; the text for the model has more."""
 
@@ -248,6 +250,9 @@ class Preparing:
         try:
             call.bound, said = check(copied(value))
             issues = tuple(islice(said, MAX_ISSUES)) if said else ()
+            bound = call.bound
+            if not issues and isinstance(bound, dict) and not value.keys() <= bound.keys():
+                self._ignored(call, [name for name in value if name not in bound])
         except NOT_OURS:
             raise
         except BaseException as error:  # noqa: BLE001  # a check raises what it likes
@@ -255,6 +260,14 @@ class Preparing:
             log_frames(f"the check of {self._tool.name!r} raised", error, secrets=secrets)
             issues = (Issue("", described(error, secrets), "check"),)
         return self._said(call, self._sound(issues, value), value) if issues else None
+
+    def _ignored(self, call: Invocation, names: list[str]) -> None:
+        """Keep which arguments the tool does not get. A span has names of the schema alone."""
+        call.ignored = tuple(name[:MAX_NAME] for name in names[:MAX_SAID])
+        known = self._tool.input_schema.get("properties", {})
+        for name in call.ignored:
+            meant = nearest(name, known)
+            call.note(f"{LAYER}:ignored:{meant}" if meant else f"{LAYER}:ignored")
 
     def _sound(self, issues: tuple[Any, ...], value: dict[str, Any]) -> tuple[Issue, ...]:
         """Give issues as a model may read them: nobody has looked at what a check made."""
