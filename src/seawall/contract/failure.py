@@ -55,6 +55,7 @@ REASONS: dict[str, FailureCode] = {
     "not_executed": FailureCode.EXECUTION_FAILED,
     "aborted": FailureCode.EXECUTION_FAILED,
     "cancelled": FailureCode.EXECUTION_FAILED,
+    "client_gone": FailureCode.EXECUTION_FAILED,
     "tool_timeout": FailureCode.EXECUTION_FAILED,
     "tool_quarantined": FailureCode.UNSUPPORTED,
     "unsupported": FailureCode.UNSUPPORTED,

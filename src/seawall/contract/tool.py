@@ -52,6 +52,8 @@ class Tool(msgspec.Struct, frozen=True, eq=False):
     """Whether a call whose outcome a crash made unknown may be run again."""
     needs: tuple[str, ...] = ()
     """Environment flags without which it cannot work at all."""
+    detach: bool = False
+    """Goes on when the client of a server that offers it has gone, instead of being cancelled."""
     self_gated: bool = False
     """Asks the user by itself, so the risk gate does not ask a second time."""
     duration: float | str | None = None

@@ -6,7 +6,7 @@ import itertools
 import weakref
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from seawall.contract.decision import Action
+from seawall.contract.decision import Action, Decision
 from seawall.contract.errors import ConfigurationError, Fault
 from seawall.contract.failure import FailureCode
 from seawall.contract.result import ToolResult
@@ -408,6 +408,17 @@ class Pipeline:
         """The policy under which a tool runs now, or None for a name that cannot be called."""
         route = self._routes.get(name)
         return None if route is None else route.policy
+
+    def decision_for(self, tool: Tool) -> Decision:
+        """Tell what the gate makes of a tool's calls, before any session or argument is known."""
+        policy = self.policy_of(tool.name)
+        if policy is not None and policy.gate_mode != "on":
+            return Decision(Action.ALLOW, f"the gate is {policy.gate_mode}")
+        for_tool = getattr(self._gate.policy, "for_tool", None)
+        if for_tool is None:
+            return Decision(Action.ASK, "it depends on the call")
+        found: Decision = for_tool(tool)
+        return found
 
     def tool_added(self, tool: Tool) -> None:
         """Compose the chain of a tool that comes in; called by the registry."""

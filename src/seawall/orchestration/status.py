@@ -30,6 +30,11 @@ class Breakers:
         slot = self._slot(tool)
         return "closed" if slot.circuit is None else slot.circuit.state
 
+    def find_state(self, tool: str) -> str | None:
+        """The same, or None for a tool that has no breaker."""
+        slot = self._find(tool)
+        return None if slot is None else self.state(tool)
+
     def circuit(self, tool: str) -> Circuit:
         """The circuit itself."""
         return self._slot(tool).made()

@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Generator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from seawall.pipeline.invocation import why_cancelled
 from seawall.pipeline.task_groups import cancelling_group
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ class Drive(Generic[T]):
         """
         call = self._call
         if call.cancel_reason is None:
-            call.cancel_reason = "cancelled"
+            call.cancel_reason = why_cancelled(cancel)
         over = self._over = asyncio.get_running_loop().create_future()
         if self.expired:
             self._arm(over)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
+from seawall.contract.failure import REASONS
 from seawall.contract.result import ToolResult
 from seawall.pipeline.aside import Aside
 from seawall.pipeline.copying import copied
@@ -220,6 +221,12 @@ class Invocation:
         if "may_have_run" not in fields and not self.started:
             fields["may_have_run"] = False
         return ToolResult.failed(code, message, call_id=self.call_id, tool=self.tool.name, **fields)
+
+
+def why_cancelled(cancel: BaseException) -> str:
+    """Give the reason that whoever cancelled gave, if it is one of ours: `task.cancel(reason)`."""
+    said = cancel.args[0] if cancel.args else None
+    return said if isinstance(said, str) and said in REASONS else "cancelled"
 
 
 def _not_recorded(call: Invocation, result: ToolResult) -> None:  # noqa: ARG001  # nobody records

@@ -8,6 +8,7 @@ import msgspec
 
 from seawall.contract.span import Outcome, Span
 from seawall.pipeline.foreign import tell, told
+from seawall.pipeline.invocation import why_cancelled
 from seawall.pipeline.recorder import Finished, OnAttempt, OnCall, OnEvent
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ class Route:
         """Close the books of a call that its caller cancelled, or that a defect broke off."""
         now = self._now()
         outcome = Outcome.FAILED if call.attempt else Outcome.DENIED
-        reason = "cancelled"
+        reason = why_cancelled(error)
         if isinstance(error, Exception):
             reason = "tool_failed" if call.attempt else "gate_failed"
         if call.attempt_open:

@@ -76,6 +76,9 @@ def frozen_deeply(value: Any) -> Any:
     return value
 
 
+_EMPTY: Mapping[str, Any] = MappingProxyType({})
+
+
 class Session:
     """One conversation. Keep it for as long as its permissions and its loop window should hold.
 
@@ -94,7 +97,7 @@ class Session:
     ) -> None:
         self.id = id
         self.caller = caller
-        self.state: Mapping[str, Any] = frozen_deeply(dict(state or {}))
+        self.state: Mapping[str, Any] = frozen_deeply(dict(state)) if state else _EMPTY
         self.services = services if isinstance(services, Services) else Services(services)
         self.permissions = Permissions()
         self.memory: dict[str, Any] = {}

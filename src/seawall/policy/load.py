@@ -9,6 +9,7 @@
     [risk]                           # ask_from or strict; allow, ask, deny
     [trace]                          # capacity
     [loop]                           # threshold, window, …; or `loop = false`
+    [console]                        # allow: what the gateway's page may run
 
 Durations are seconds or `"250ms"`, `"30s"`, `"2m"`, `"1h"`; sizes are bytes or `"256KiB"`; `false`
 takes a limit away. A file says its changes over the one that it extends, key by key; lists are
@@ -28,7 +29,7 @@ from seawall.policy.changes import unknown
 from seawall.policy.origins import Origins, fault_at
 from seawall.policy.places import find_places
 from seawall.policy.ready_made import label_of, ready_made, ready_made_names
-from seawall.policy.settings import LoopSettings, RiskSettings, TraceSettings
+from seawall.policy.settings import ConsoleSettings, LoopSettings, RiskSettings, TraceSettings
 from seawall.policy.sheet import Sheet, read_sheet
 
 if TYPE_CHECKING:
@@ -36,7 +37,11 @@ if TYPE_CHECKING:
 
 S = TypeVar("S")
 
-_KINDS: Mapping[str, type[Any]] = {"trace": TraceSettings, "loop": LoopSettings}
+_KINDS: Mapping[str, type[Any]] = {
+    "trace": TraceSettings,
+    "loop": LoopSettings,
+    "console": ConsoleSettings,
+}
 """What the sections of plain settings become, under the same names as arguments of `Policies`."""
 
 MAX_BYTES = 256 * 1024

@@ -28,7 +28,7 @@ from seawall.policy.notes import default_note, duration_note, misspelt_note
 from seawall.policy.origins import Origins
 from seawall.policy.patterns import Pattern, is_pattern
 from seawall.policy.rules import Rules
-from seawall.policy.settings import LoopSettings, RiskSettings, TraceSettings
+from seawall.policy.settings import ConsoleSettings, LoopSettings, RiskSettings, TraceSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -73,12 +73,14 @@ class Policies:
         risk: RiskSettings | None = None,
         trace: TraceSettings | None = None,
         loop: LoopSettings | None = _LOOP,
+        console: ConsoleSettings | None = None,
         origins: Origins | None = None,
     ) -> None:
         self.risk = risk or RiskSettings()
         self.trace = trace or TraceSettings()
         self.loop = loop
         """When a model is taken to go in circles; None: nobody looks."""
+        self.console = console or ConsoleSettings()
         origins = origins or Origins()
         grouped = {
             name: family if isinstance(family, Family) else Family(policy=family)

@@ -104,3 +104,10 @@ def check_bounds(settings: object, bounds: Bounds, prefix: str = "") -> None:
     ]
     if faults:
         raise ConfigurationError(faults)
+
+
+class ConsoleSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What the gateway's page may do."""
+
+    allow: tuple[str, ...] | None = None
+    """Tools that the page may run, as names with `*`, `?` and `[…]`. None: all."""

@@ -47,6 +47,7 @@ SETTINGS: Mapping[str, Mapping[str, Reader]] = {
         "exempt_tags": units.texts,
         "scope": units.text,
     },
+    "console": {"allow": units.texts},
 }
 """Sections of plain settings: what a file says in one is laid over the same of its base."""
 

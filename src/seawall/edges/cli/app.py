@@ -19,6 +19,7 @@ from seawall.edges.cli.options import (
     RegistryOption,
     configuration_errors,
 )
+from seawall.edges.cli.serve_command import run_gateway
 from seawall.edges.cli.trace_command import show_trace
 
 app = typer.Typer(
@@ -179,6 +180,7 @@ def call_tool(
 app.command("check-arguments")(check_arguments)
 app.command("batch")(run_batch)
 app.command("trace")(show_trace)
+app.command("serve")(run_gateway)
 
 
 @app.command("version")

@@ -1,0 +1,66 @@
+"""`seawall serve`: the options of the gateway."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path  # noqa: TC003  # typer reads the types at run time
+from typing import Annotated
+
+import typer
+
+from seawall.edges.cli.options import PolicyOption, RegistryOption, configuration_errors
+
+
+def run_gateway(
+    *,
+    registry: RegistryOption = None,
+    policy: PolicyOption = "gateway",
+    host: Annotated[
+        str, typer.Option(help="Address to bind; other than loopback only with a token.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port; 0 takes a free one.")] = 8080,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Tokens of clients, as docs/gateway.md shows; 0600."),
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Another name the gateway is asked for under."),
+    ] = None,
+    client_rate: Annotated[
+        str | None,
+        typer.Option(metavar="RATE", help="Calls of each client, such as 600/minute."),
+    ] = None,
+    max_body: Annotated[
+        int, typer.Option(metavar="BYTES", help="The largest body that is read.")
+    ] = 1_048_576,
+    drain: Annotated[
+        float, typer.Option(metavar="SECONDS", help="How long calls may go on at the end.")
+    ] = 20.0,
+    console: Annotated[
+        bool, typer.Option("--console/--no-console", help="Serve the page at /.")
+    ] = True,
+) -> None:
+    """Offer the tools over HTTP, with a page to look at them.
+
+    Safe by default: it binds to loopback, and starts with the strict policy `gateway`. Answering
+    approvals and opening circuits need a token even there; it is made at the start, unless you
+    give one, and kept in a file that only you can read.
+    """
+    from seawall.edges.cli.paper import Paper  # noqa: PLC0415  # loaded when it is run
+    from seawall.edges.cli.serve import ServeOptions, serve  # noqa: PLC0415  # as above
+
+    options = ServeOptions(
+        registry=registry,
+        policy=policy,
+        host=host,
+        port=port,
+        token_file=token_file,
+        allow_hosts=tuple(allow_host or ()),
+        client_rate=client_rate,
+        max_body_bytes=max_body,
+        drain_s=drain,
+        console=console,
+    )
+    with configuration_errors():
+        serve(options, Paper(sys.stderr))

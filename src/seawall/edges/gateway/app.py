@@ -1,0 +1,208 @@
+"""The gateway as an ASGI application: routes, the guard before them, and what they answer."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.routing import Route, Router
+
+from seawall.contract.failure import FailureCode
+from seawall.edges.gateway.answers import Answer, answer_of, json_answer, refusal
+from seawall.edges.gateway.asked import Asked, Gone, Refused, bad_request
+from seawall.edges.gateway.calls import Calls
+from seawall.edges.gateway.console import console_answer
+from seawall.edges.gateway.events import Events
+from seawall.edges.gateway.guard import Guard
+from seawall.edges.gateway.openapi import document
+from seawall.edges.gateway.settings import GatewaySettings
+from seawall.edges.gateway.views import MAX_SPANS, Views
+from seawall.orchestration.unknown import no_such_tool
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from seawall.edges.gateway.asked import Message, Receive, Send
+    from seawall.orchestration.pipeline import Pipeline
+
+    Answering = Callable[[Asked], Answer | Awaitable[Answer]]
+    Serving = Callable[[Asked], Awaitable[None]]
+
+OPEN = frozenset({"/healthz", "/readyz"})
+"""Paths that are answered under any name and without a token: a load balancer asks for them."""
+
+
+class Gateway:
+    """A pipeline over HTTP. Give it to any ASGI server, or run it by `seawall serve`."""
+
+    def __init__(self, pipeline: Pipeline, settings: GatewaySettings | None = None) -> None:
+        settings = settings or GatewaySettings()
+        self.pipeline = pipeline
+        self.settings = settings
+        self.calls = Calls(pipeline, settings)
+        self.events = Events(pipeline)
+        self.views = Views(pipeline, settings.console_allow)
+        self._guard = Guard(settings, pipeline.clock.now)
+        self._in_flight = 0
+        self._stopping = False
+        self._router = Router(self._routes(), redirect_slashes=False, lifespan=self._lifespan)
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._router(scope, receive, send)
+            return
+        asked = Asked(scope, receive, send)
+        self._in_flight += 1
+        try:
+            if asked.path not in OPEN:
+                self._admit(asked)
+            scope["seawall.asked"] = asked
+            scope["app"] = self  # makes the router raise what it would else answer as plain text
+            await self._router(scope, receive, send)
+        except Refused as refused:
+            await asked.answer(refused.answer)
+        except HTTPException as error:
+            await asked.answer(_of_router(error, asked))
+        except Gone:
+            pass
+        finally:
+            self._in_flight -= 1
+
+    def stop(self) -> None:
+        """Say that no more requests should come, and end the streams of viewers."""
+        self._stopping = True
+        self.events.close()
+
+    def _admit(self, asked: Asked) -> None:
+        self._guard.admit(asked)
+        if self._in_flight > self.settings.max_in_flight:
+            said = f"the gateway serves {self.settings.max_in_flight} requests at once"
+            raise Refused(refusal(FailureCode.RATE_LIMITED, "overloaded", said, retry_after_s=1.0))
+
+    @asynccontextmanager
+    async def _lifespan(self, _: Any) -> AsyncIterator[None]:
+        async with self.pipeline:
+            yield
+            with self.pipeline.clock.limit(self.settings.drain_s):
+                await self.calls.drained()
+
+    def _routes(self) -> list[Route]:
+        serving, answering = self._serving, self._answering
+        routes = [
+            Route("/tools/call", serving("call", self._call), methods=["POST"]),
+            _get("/tools", answering("call", lambda _: json_answer(self.views.tools()))),
+            _get("/tools/{name}", answering("call", self._tool)),
+            _get("/traces", answering("call", self._traces)),
+            _get("/usage", answering("call", lambda _: json_answer(self.views.usage()))),
+            _get("/breakers", answering("call", lambda _: json_answer(self.views.breakers()))),
+            Route("/breakers/{name}", answering("admin", self._breaker), methods=["POST"]),
+            _get("/events", serving("call", self.events.serve)),
+            _get("/metrics", answering("call", self._metrics)),
+            _get("/healthz", answering(None, lambda _: json_answer({"status": "ok"}))),
+            _get("/readyz", answering(None, self._ready)),
+            _get("/openapi.json", answering(None, lambda _: json_answer(document()))),
+        ]
+        if self.settings.console:
+            routes += [
+                Route("/console/call", serving("call", self._console_call), methods=["POST"]),
+                _get("/", answering(None, console_answer)),
+                _get("/assets/{file}", answering(None, console_answer)),
+            ]
+        return routes
+
+    def _serving(self, scope: str | None, serve: Serving) -> _Endpoint:
+        return _Endpoint(self._guard, scope, serve)
+
+    def _answering(self, scope: str | None, answer: Answering) -> _Endpoint:
+        async def serve(asked: Asked) -> None:
+            found = answer(asked)
+            if not isinstance(found, Answer):
+                found = await found
+            await asked.answer(found)
+
+        return _Endpoint(self._guard, scope, serve)
+
+    async def _call(self, asked: Asked) -> None:
+        self._guard.count(asked.client)
+        await self.calls.serve(asked)
+
+    async def _console_call(self, asked: Asked) -> None:
+        self._guard.count(asked.client)
+        await self.calls.serve(asked, released=self.views.released)
+
+    def _tool(self, asked: Asked) -> Answer:
+        name = asked.part("name")
+        tool = self.pipeline.registry.get(name)
+        if tool is None:
+            return answer_of(no_such_tool(self.pipeline.registry, name, ""))
+        return json_answer(self.views.tool(tool))
+
+    def _traces(self, asked: Asked) -> Answer:
+        query = asked.query()
+        limit = query.get("limit", "100")
+        if not limit.isascii() or not limit.isdigit() or int(limit[:9]) > MAX_SPANS:
+            raise Refused(bad_request(f"limit must be a whole number from 0 to {MAX_SPANS}"))
+        return json_answer(self.views.spans(int(limit), query.get("tool"), query.get("requestId")))
+
+    async def _breaker(self, asked: Asked) -> Answer:
+        change = await asked.json(self.settings.max_body_bytes, _BreakerBody)
+        name, breakers = asked.part("name"), self.pipeline.breakers
+        if breakers.find_state(name) is None:
+            said = f"{name[:200]!r} has no circuit: there is no such tool, or none by its policy"
+            raise Refused(refusal(FailureCode.NOT_FOUND, "not_found", said))
+        change_it = {"open": breakers.open, "close": breakers.close, "reset": breakers.reset}
+        change_it[change.action](name)
+        return json_answer({"tool": name, "state": breakers.state(name)})
+
+    def _metrics(self, asked: Asked) -> Answer:
+        text, media = self.pipeline.metrics.exposition(asked.header(b"accept"))
+        return Answer(200, text, media=media.encode())
+
+    def _ready(self, _: Asked) -> Answer:
+        if self._stopping:
+            return json_answer({"status": "stopping"}, 503)
+        return json_answer({"status": "ready", "tools": len(self.pipeline.registry)})
+
+
+def _get(path: str, endpoint: _Endpoint) -> Route:
+    return Route(path, endpoint, methods=["GET"])
+
+
+class _BreakerBody(msgspec.Struct, frozen=True):
+    """What is to be done to a circuit."""
+
+    action: Literal["open", "close", "reset"]
+
+
+class _Endpoint:
+    """One route, for who has its scope."""
+
+    def __init__(self, guard: Guard, scope: str | None, serve: Serving) -> None:
+        self._guard = guard
+        self._scope = scope
+        self._serve = serve
+
+    async def __call__(self, scope: Message, *_: Any) -> None:
+        asked: Asked = scope["seawall.asked"]
+        if self._scope is not None:
+            self._guard.demand(asked, self._scope)
+        await self._serve(asked)
+
+
+def _of_router(error: HTTPException, asked: Asked) -> Answer:
+    """Say in our shape what the router found wrong."""
+    if error.status_code == 405:
+        allowed = (error.headers or {}).get("Allow", "")
+        return refusal(
+            FailureCode.UNSUPPORTED,
+            "method_not_allowed",
+            f"{asked.method[:20]} is not answered here; use {allowed}",
+            headers=((b"allow", allowed.encode()),),
+        )
+    said = f"there is nothing at {asked.path[:200]}"
+    return refusal(
+        FailureCode.NOT_FOUND, "not_found", said, guidance="See /openapi.json for what there is."
+    )

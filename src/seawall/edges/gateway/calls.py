@@ -1,0 +1,261 @@
+"""`POST /tools/call`: one call of a tool, answered as JSON or as a stream of its progress.
+
+A call whose client goes is cancelled, unless its tool says `detach`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from seawall.contract.failure import FailureCode
+from seawall.edges.gateway.answers import CLIENT_GONE, Answer, answer_of, refusal
+from seawall.edges.gateway.asked import Gone, Refused, bad_request, identifier
+from seawall.edges.gateway.kept_answers import KeptAnswers
+from seawall.edges.gateway.quota import quota_headers
+from seawall.edges.gateway.sessions import Sessions
+from seawall.edges.gateway.stream import Stream, event_of
+from seawall.pipeline.clock import SystemClock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from seawall.contract.result import ToolResult
+    from seawall.edges.gateway.asked import Asked
+    from seawall.edges.gateway.settings import GatewaySettings
+    from seawall.orchestration.pipeline import Pipeline
+    from seawall.pipeline.clock import Clock
+    from seawall.pipeline.invocation import Progress
+
+EVENTS = "text/event-stream"
+MAX_SECONDS = 86_400
+UNWATCHED_S = 0.02
+"""How long a call runs before it is looked whether its client is still there."""
+
+
+class CallBody(msgspec.Struct, frozen=True, rename="camel"):
+    """What a client sends."""
+
+    tool: str
+    arguments: msgspec.Raw = msgspec.Raw(b"null")
+    """An object, or JSON text of one as models write it."""
+    request_id: str | None = None
+    session_id: str | None = None
+    timeout_s: float | None = msgspec.field(default=None, name="timeoutS")
+    deadline_s: float | None = msgspec.field(default=None, name="deadlineS")
+
+
+class Calls:
+    """Runs the calls of clients."""
+
+    def __init__(self, pipeline: Pipeline, settings: GatewaySettings) -> None:
+        self.pipeline = pipeline
+        self.sessions = Sessions(settings.session_limit)
+        self.kept = KeptAnswers(pipeline.clock.now, settings.keep_answers_s)
+        self._clock = SystemClock()
+        self._max_body = settings.max_body_bytes
+        self._detached: set[asyncio.Task[Answer]] = set()
+
+    async def serve(self, asked: Asked, *, released: Callable[[str], bool] | None = None) -> None:
+        """Read the request, run the call, answer. `released` narrows which tools may be called."""
+        body: CallBody = await asked.json(self._max_body, CallBody)
+        if released is not None and not released(body.tool):
+            raise Refused(_not_released(body.tool))
+        call = _Call(self, asked, body)
+        if EVENTS in asked.header(b"accept"):
+            await self._streamed(asked, call)
+        else:
+            await asked.answer(await self._attended(asked, call, call.run(None)))
+
+    async def _attended(
+        self, asked: Asked, call: _Call, work: Coroutine[Any, Any, Answer]
+    ) -> Answer:
+        """Run a call while its client is there; it goes on without the client if it is detached."""
+        if call.detached:
+            return await self._detachable(asked, work)
+        watch = _Watch(asked, self._clock)
+        try:
+            return await work
+        except asyncio.CancelledError:
+            if watch.saw_it_go():
+                raise Gone from None
+            raise
+        finally:
+            watch.end()
+
+    async def _detachable(self, asked: Asked, work: Coroutine[Any, Any, Answer]) -> Answer:
+        running = asyncio.ensure_future(work)
+        self._detached.add(running)
+        running.add_done_callback(self._ended)
+        gone = asyncio.ensure_future(asked.gone())
+        try:
+            await asyncio.wait((running, gone), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            gone.cancel()
+        if not running.done():
+            raise Gone
+        return running.result()
+
+    def _ended(self, running: asyncio.Task[Answer]) -> None:
+        self._detached.discard(running)
+        if not running.cancelled():
+            running.exception()  # looked at, as nobody else may be there to
+
+    async def _streamed(self, asked: Asked, call: _Call) -> None:
+        stream = Stream(asked, self.pipeline.clock)
+
+        async def run() -> Answer:
+            try:
+                return await call.run(lambda *report: stream.put("progress", _progress(*report)))
+            finally:
+                stream.end()
+
+        sending = asyncio.ensure_future(stream.drain())
+        try:
+            answer = await self._attended(asked, call, run())
+            await sending
+        finally:
+            sending.cancel()
+        if not stream.begun:
+            await stream.begin(answer.status)
+        await stream.close(event_of("result", msgspec.Raw(answer.body)))
+
+    async def drained(self) -> None:
+        """Wait for the calls that go on without their client."""
+        if self._detached:
+            await asyncio.wait(self._detached)
+
+
+class _Watch:
+    """Cancels the task that makes it once the client of a request has gone.
+
+    Begun only when a call takes longer than `UNWATCHED_S`: most are answered before a task for
+    watching would have run.
+    """
+
+    def __init__(self, asked: Asked, clock: Clock) -> None:
+        self._asked = asked
+        self._task: asyncio.Task[Any] = asyncio.current_task()  # type: ignore[assignment]  # a request always has one
+        self._gone = False
+        self._watching: asyncio.Task[None] | None = None
+        self._timer = clock.call_later(UNWATCHED_S, self._begin)
+
+    def _begin(self) -> None:
+        self._watching = asyncio.ensure_future(self._watch())
+
+    async def _watch(self) -> None:
+        await self._asked.gone()
+        self._gone = True
+        self._task.cancel(CLIENT_GONE)
+
+    def saw_it_go(self) -> bool:
+        """Whether it cancelled the task, and nobody else did; takes the cancel back."""
+        return self._gone and self._task.uncancel() == 0
+
+    def end(self) -> None:
+        """Watch no more."""
+        self._timer.cancel()
+        if self._watching is not None:
+            self._watching.cancel()
+
+
+class _Call:
+    """The call that one request asks for."""
+
+    def __init__(self, calls: Calls, asked: Asked, body: CallBody) -> None:
+        self._pipeline = calls.pipeline
+        self._kept = calls.kept
+        self._body = body
+        self._id = identifier(body.request_id, "requestId")
+        self._key = identifier(asked.header(b"idempotency-key"), "Idempotency-Key")
+        self._client = asked.client.name
+        session_id = identifier(body.session_id, "sessionId")
+        for name, seconds in (("timeoutS", body.timeout_s), ("deadlineS", body.deadline_s)):
+            if seconds is not None and not 0 < seconds <= MAX_SECONDS:
+                said = f"{name} must be above 0 and at most {MAX_SECONDS}"
+                raise Refused(bad_request(said))
+        self._session = calls.sessions.session_of(self._client, session_id)
+        self._arguments = _text(body.arguments)
+        self._tool = self._pipeline.registry.get(body.tool)
+
+    @property
+    def detached(self) -> bool:
+        """Whether the call goes on when its client has gone."""
+        return self._tool is not None and self._tool.detach
+
+    async def run(self, on_progress: Progress | None) -> Answer:
+        """Run it; under an idempotency key only if that was not done already."""
+        if not self._key:
+            return self._answer(await self._result(on_progress))
+        key = (self._client, self._key)
+        digest = self._pipeline.digester.of_any(f"gateway {self._body.tool}", self._arguments)
+        instead = self._kept.begin(key, digest)
+        if instead is not None:
+            return instead
+        try:
+            result = await self._result(on_progress)
+        except BaseException:
+            if self._tool is not None and self._tool.retry_safe:
+                self._kept.forget(key)
+            else:
+                self._kept.keep(key, _unknown(self._id, self._body.tool))
+            raise
+        answer = self._answer(result)
+        if result.failure is None or result.failure.may_have_run is not False:
+            self._kept.keep(key, answer)
+        else:
+            self._kept.forget(key)
+        return answer
+
+    async def _result(self, on_progress: Progress | None) -> ToolResult:
+        body = self._body
+        return await self._pipeline.call(
+            body.tool,
+            self._arguments,
+            call_id=self._id,
+            session=self._session,
+            timeout_s=body.timeout_s,
+            deadline_s=body.deadline_s,
+            idempotency_key=self._key or None,
+            on_progress=on_progress,
+        )
+
+    def _answer(self, result: ToolResult) -> Answer:
+        headers = quota_headers(self._pipeline, self._body.tool)
+        return answer_of(result, self._id, headers=headers)
+
+
+def _text(raw: msgspec.Raw) -> str | None:
+    """Give arguments as the text they were, so that they are read once, by the pipeline."""
+    text = bytes(raw)
+    if text == b"null":
+        return None
+    return msgspec.json.decode(text, type=str) if text[:1] == b'"' else text.decode()
+
+
+def _progress(report: Any, done: float | None, total: float | None) -> dict[str, Any]:
+    said = report if isinstance(report, str) else report.text
+    return {"message": said, "done": done, "total": total}
+
+
+def _not_released(tool: str) -> Answer:
+    return refusal(
+        FailureCode.PERMISSION_DENIED,
+        "denied_by_policy",
+        f"{tool} is not released on this console",
+        tool=tool,
+        guidance="Call it through /tools/call, or have the operator add it to console.allow.",
+    )
+
+
+def _unknown(request_id: str, tool: str) -> Answer:
+    return refusal(
+        FailureCode.UNKNOWN,
+        "outcome_unknown",
+        "the connection was closed while this call ran, and it was broken off",
+        request_id=request_id,
+        tool=tool,
+        may_have_run=None,
+    )

@@ -1,0 +1,44 @@
+"""The console's page: three files, sent as they are."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from seawall.contract.failure import FailureCode
+from seawall.edges.gateway.answers import Answer, refusal
+
+if TYPE_CHECKING:
+    from seawall.edges.gateway.asked import Asked
+
+_MEDIA = {
+    "index.html": b"text/html; charset=utf-8",
+    "console.css": b"text/css; charset=utf-8",
+    "console.js": b"text/javascript; charset=utf-8",
+}
+_POLICY = (
+    b"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'"
+    b" data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_HEADERS = (
+    (b"content-security-policy", _POLICY),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-frame-options", b"DENY"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
+)
+
+
+def console_answer(asked: Asked) -> Answer:
+    """Send the page, or one of the two files that it loads."""
+    name = "index.html" if asked.path == "/" else asked.part("file")
+    if name not in _MEDIA:
+        return refusal(FailureCode.NOT_FOUND, "not_found", f"there is no file {name[:100]!r}")
+    return Answer(200, _content(name), _HEADERS, _MEDIA[name])
+
+
+@cache
+def _content(name: str) -> bytes:
+    return files("seawall.edges.gateway").joinpath("page", name).read_bytes()

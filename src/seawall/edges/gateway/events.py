@@ -1,0 +1,58 @@
+"""What happens, told live to whoever looks: spans as they end, approvals as they come and go."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from seawall.contract.failure import FailureCode
+from seawall.edges.gateway.answers import refusal
+from seawall.edges.gateway.asked import Refused
+from seawall.edges.gateway.stream import Stream
+from seawall.edges.gateway.views import span_body
+
+if TYPE_CHECKING:
+    from seawall.contract.span import Span
+    from seawall.edges.gateway.asked import Asked
+    from seawall.orchestration.pipeline import Pipeline
+
+MAX_VIEWERS = 100
+
+
+class Events:
+    """Everybody who looks, each with a bounded queue of its own."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._clock = pipeline.clock
+        self._trace = pipeline.trace
+        self._streams: set[Stream] = set()
+
+    async def serve(self, asked: Asked) -> None:
+        """Stream to one viewer until it goes, or the gateway stops."""
+        if len(self._streams) >= MAX_VIEWERS:
+            said = f"{MAX_VIEWERS} viewers look already"
+            raise Refused(refusal(FailureCode.RATE_LIMITED, "overloaded", said, retry_after_s=5.0))
+        stream = Stream(asked, self._clock)
+        await stream.begin()
+        if not self._streams:
+            self._trace.listen(self._on_span)
+        self._streams.add(stream)
+        stream.put("hello", {})
+        try:
+            await stream.drain_until_gone()
+        finally:
+            self._streams.discard(stream)
+            if not self._streams:
+                self._trace.unlisten(self._on_span)
+
+    def tell(self, event: str, data: Any) -> None:
+        """Tell all viewers."""
+        for stream in self._streams:
+            stream.put(event, data)
+
+    def close(self) -> None:
+        """End all streams, so that a gateway that stops need not wait for viewers."""
+        for stream in self._streams:
+            stream.end()
+
+    def _on_span(self, span: Span) -> None:
+        self.tell("span", span_body(span))

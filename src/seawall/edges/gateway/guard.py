@@ -1,0 +1,140 @@
+"""What stands before every request: who asks, under which name, and how often.
+
+A page of another site reaches a loopback port through the browser of whoever visits it, so the
+names in `Host` and `Origin` are checked before anything is answered (DNS rebinding). On loopback
+calling needs no token unless one was given out; approving and administration always do, since an
+agent with a shell reaches loopback too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seawall.contract.failure import FailureCode
+from seawall.edges.gateway.answers import refusal
+from seawall.edges.gateway.asked import Refused
+from seawall.edges.gateway.tokens import Client
+from seawall.layers.rate_limit.strategies import limiter_for, parse_rate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from seawall.edges.gateway.answers import Answer
+    from seawall.edges.gateway.asked import Asked
+    from seawall.edges.gateway.settings import GatewaySettings
+
+ANYBODY = Client("anybody", frozenset({"call"}))
+"""Who calls a gateway on loopback that has given out no token for calling."""
+
+NOBODY = Client("nobody", frozenset())
+
+_CHALLENGE = ((b"www-authenticate", b'Bearer realm="seawall"'),)
+_SCHEME = b"bearer "
+
+
+class Guard:
+    """Lets requests in, and says whose they are."""
+
+    def __init__(self, settings: GatewaySettings, now: Callable[[], float]) -> None:
+        self._hosts = settings.hosts
+        self._tokens = settings.tokens
+        self._without = NOBODY if settings.asks_callers else ANYBODY
+        self._max_header_bytes = settings.max_header_bytes
+        limiter = limiter_for("token-bucket", None, now)
+        self._rates = {
+            client.name: client.rate or settings.client_rate
+            for client in (ANYBODY, *settings.tokens.clients)
+        }
+        self._buckets = {
+            name: limiter.bind(parse_rate(rate), name)
+            for name, rate in self._rates.items()
+            if rate is not None
+        }
+
+    def admit(self, asked: Asked) -> None:
+        """Check the names and the token, and note the client; refuses what may not come in."""
+        headers = asked.headers
+        host = headers.get(b"host", b"").decode("latin-1").lower()
+        if host not in self._hosts and _without_port(host) not in self._hosts:
+            raise Refused(_wrong_host(host))
+        origin = headers.get(b"origin")
+        if origin is not None and origin.decode("latin-1").lower().partition("://")[2] != host:
+            raise Refused(_wrong_origin())
+        if sum(len(name) + len(value) for name, value in headers.items()) > self._max_header_bytes:
+            raise Refused(_too_many(self._max_header_bytes))
+        asked.client = self._client(headers.get(b"authorization"))
+
+    def demand(self, asked: Asked, scope: str) -> None:
+        """Refuse a client that lacks a scope."""
+        client = asked.client
+        if client.may(scope):
+            return
+        if client in (NOBODY, ANYBODY):
+            raise Refused(_unauthenticated(f"this needs a bearer token with the scope {scope}"))
+        said = f"the token of {client.name} has not the scope {scope}"
+        raise Refused(refusal(FailureCode.PERMISSION_DENIED, "scope_missing", said))
+
+    def count(self, client: Client) -> None:
+        """Take one call from the client's rate, or refuse."""
+        bucket = self._buckets.get(client.name)
+        if bucket is None:
+            return
+        taken = bucket.take()
+        if not taken.granted:
+            said = f"{client.name} may call {self._rates[client.name]} and called that often"
+            raise Refused(
+                refusal(
+                    FailureCode.RATE_LIMITED,
+                    "rate_limited",
+                    said,
+                    retry_after_s=taken.retry_after_s,
+                )
+            )
+
+    def _client(self, authorization: bytes | None) -> Client:
+        if authorization is None:
+            return self._without
+        if authorization[:7].lower() != _SCHEME:
+            raise Refused(_unauthenticated("the Authorization header must say `Bearer TOKEN`"))
+        found = self._tokens.client_of(authorization[7:].strip())
+        if found is None:
+            raise Refused(_unauthenticated("this token is not known here"))
+        return found
+
+
+def _without_port(host: str) -> str:
+    name, colon, port = host.rpartition(":")
+    return name if colon and port.isdigit() else host
+
+
+def _unauthenticated(message: str) -> Answer:
+    return refusal(
+        FailureCode.PERMISSION_DENIED,
+        "unauthenticated",
+        message,
+        guidance="Send the header `Authorization: Bearer TOKEN`.",
+        headers=_CHALLENGE,
+    )
+
+
+def _wrong_host(host: str) -> Answer:
+    return refusal(
+        FailureCode.PERMISSION_DENIED,
+        "host_not_allowed",
+        f"this gateway does not answer under the name {host[:100]!r}",
+        guidance="Ask for it by its own name; the operator adds others with --allow-host.",
+    )
+
+
+def _wrong_origin() -> Answer:
+    return refusal(
+        FailureCode.PERMISSION_DENIED,
+        "origin_not_allowed",
+        "pages of other sites may not use this gateway",
+    )
+
+
+def _too_many(limit: int) -> Answer:
+    return refusal(
+        FailureCode.INVALID_ARGUMENT, "headers_too_large", f"headers may hold {limit} bytes"
+    )

@@ -1,0 +1,302 @@
+"""The description of the gateway in OpenAPI 3.1, for programs: `/openapi.json`."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from seawall import __version__
+
+Schema = dict[str, Any]
+
+_STATUSES = {
+    "200": "The tool has answered.",
+    "202": "A person has to answer first; `approval` says where.",
+    "400": "The request is none.",
+    "401": "A token is needed, or the one given is not known.",
+    "403": "It is not allowed; or the token lacks the scope, or the page is another site's.",
+    "404": "There is no such tool; `failure.hints` has near names. Nothing was run.",
+    "405": "This method is not answered here.",
+    "409": "The call with this Idempotency-Key still runs.",
+    "413": "The body is too large.",
+    "415": "The body is not application/json.",
+    "421": "The gateway does not answer under this host name.",
+    "422": "The arguments are no good: see `failure.issues`. Or the key was used for another call.",
+    "429": "A rate is used up; see Retry-After.",
+    "431": "The headers are too large.",
+    "501": "This cannot be done here.",
+    "502": "The tool failed, or what came of the call is not known.",
+    "503": "Overloaded, or the tool's circuit is open; see Retry-After.",
+    "504": "It took too long.",
+}
+_ALWAYS = ("401", "403", "405", "421", "429", "431", "503")
+"""What any path behind the guard may answer."""
+
+
+@cache
+def document() -> Schema:
+    """Give the whole description."""
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Seawall gateway",
+            "version": __version__,
+            "description": "Tools behind a hardened execution pipeline.",
+        },
+        "paths": _paths(),
+        "components": {
+            "schemas": _schemas(),
+            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{"bearer": []}, {}],
+    }
+
+
+def _paths() -> Schema:
+    return {
+        "/tools": {"get": _reading("List the tools", "Tools")},
+        "/tools/{name}": {
+            "get": _reading("Show one tool", "Tool", parameters=[_NAME], extra=("404",))
+        },
+        "/tools/call": {"post": _call("Call a tool")},
+        "/console/call": {"post": _call("Call a tool that is released on the console")},
+        "/traces": {"get": _reading("Show the newest spans", "Spans", parameters=_TRACE)},
+        "/usage": {"get": _reading("Show how often each tool was called", "Usages")},
+        "/breakers": {"get": _reading("Show the circuits", "Breakers")},
+        "/breakers/{name}": {"post": _BREAKER},
+        "/metrics": {"get": _text("Metrics for Prometheus", "text/plain")},
+        "/events": {"get": _text("Spans and approvals as they happen", "text/event-stream")},
+        "/healthz": {"get": _open("Whether it is there")},
+        "/readyz": {"get": _open("Whether it takes calls", "503")},
+    }
+
+
+def _ref(name: str) -> Schema:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _json(schema: Schema) -> Schema:
+    return {"application/json": {"schema": schema}}
+
+
+def _answers(*statuses: str) -> Schema:
+    return {
+        status: {"description": _STATUSES[status], "content": _json(_ref("Result"))}
+        for status in dict.fromkeys((*statuses, *_ALWAYS))
+    }
+
+
+def _reading(
+    summary: str,
+    schema: str,
+    *,
+    parameters: list[Schema] | None = None,
+    extra: tuple[str, ...] = (),
+) -> Schema:
+    return {
+        "summary": summary,
+        "parameters": parameters or [],
+        "responses": {
+            "200": {"description": summary, "content": _json(_ref(schema))},
+            **_answers("400", *extra),
+        },
+    }
+
+
+def _text(summary: str, media: str) -> Schema:
+    answer = {"description": summary, "content": {media: {}}}
+    return {"summary": summary, "responses": {"200": answer, **_answers()}}
+
+
+def _open(summary: str, *extra: str) -> Schema:
+    said = _json({"type": "object", "required": ["status"]})
+    statuses = {"200": {"description": summary, "content": said}}
+    statuses |= {status: {"description": "It stops.", "content": said} for status in extra}
+    statuses["405"] = {"description": _STATUSES["405"], "content": _json(_ref("Result"))}
+    return {"summary": summary, "security": [{}], "responses": statuses}
+
+
+def _call(summary: str) -> Schema:
+    answers = _answers(*_STATUSES)
+    for answer in answers.values():
+        answer["content"]["text/event-stream"] = {}
+        answer["headers"] = _HEADERS
+    return {
+        "summary": summary,
+        "parameters": [_KEY, _ACCEPT],
+        "requestBody": {"required": True, "content": _json(_ref("Call"))},
+        "responses": answers,
+    }
+
+
+_NAME: Schema = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
+_KEY: Schema = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "description": "The same key and call again gets the first answer; nothing is run twice.",
+    "schema": {"type": "string", "maxLength": 200},
+}
+_ACCEPT: Schema = {
+    "name": "Accept",
+    "in": "header",
+    "description": "text/event-stream gives progress as it comes, then the result.",
+    "schema": {"type": "string", "enum": ["application/json", "text/event-stream"]},
+}
+_HEADERS: Schema = {
+    "Retry-After": {"description": "Seconds.", "schema": {"type": "integer"}},
+    "RateLimit": {"description": "What is left of the tool's rate.", "schema": {"type": "string"}},
+    "RateLimit-Policy": {"description": "The tool's rate.", "schema": {"type": "string"}},
+    "Idempotency-Replayed": {
+        "description": "`true` if the answer is that of an earlier call.",
+        "schema": {"type": "string"},
+    },
+}
+_TRACE: list[Schema] = [
+    {"name": "limit", "in": "query", "schema": {"type": "integer", "minimum": 0, "maximum": 1000}},
+    {"name": "tool", "in": "query", "schema": {"type": "string"}},
+    {"name": "requestId", "in": "query", "schema": {"type": "string"}},
+]
+_BREAKER: Schema = {
+    "summary": "Open, close or reset a circuit",
+    "description": "Needs the scope admin.",
+    "parameters": [_NAME],
+    "requestBody": {"required": True, "content": _json({"$ref": "#/components/schemas/Change"})},
+    "responses": {
+        "200": {
+            "description": "The circuit as it is now.",
+            "content": _json({"$ref": "#/components/schemas/Breaker"}),
+        },
+        **_answers("400", "404", "413", "415"),
+    },
+}
+
+
+def _object(required: dict[str, Schema], optional: dict[str, Schema] | None = None) -> Schema:
+    properties = {**required, **(optional or {})}
+    return {"type": "object", "properties": properties, "required": list(required)}
+
+
+def _list(item: Schema) -> Schema:
+    return {"type": "array", "items": item}
+
+
+def _schemas() -> dict[str, Schema]:
+    text: Schema = {"type": "string"}
+    number: Schema = {"type": "number"}
+    count: Schema = {"type": "integer", "minimum": 0}
+    flag: Schema = {"type": "boolean"}
+    anything: Schema = {"type": ["object", "null"]}
+    maybe_text: Schema = {"type": ["string", "null"]}
+    maybe_number: Schema = {"type": ["number", "null"]}
+    seconds: Schema = {"type": ["number", "null"], "exclusiveMinimum": 0, "maximum": 86_400}
+    identifier: Schema = {"type": ["string", "null"], "maxLength": 200, "pattern": "^[ -~]*$"}
+    issue = _object({"path": text, "message": text, "keyword": text})
+    failure = _object(
+        {
+            "code": {"enum": _codes()},
+            "reason": text,
+            "message": text,
+            "guidance": text,
+            "layer": text,
+            "retryable": flag,
+            "retryAfterS": maybe_number,
+            "mayHaveRun": {"type": ["boolean", "null"]},
+            "hints": _list(text),
+            "fields": _list(text),
+            "issues": _list(issue),
+        }
+    )
+    usage = _object(
+        {
+            "tool": text,
+            "invocations": count,
+            "successes": count,
+            "failures": count,
+            "refusals": count,
+            "runs": count,
+            "totalS": number,
+            "meanS": maybe_number,
+            "successRate": maybe_number,
+            "lastError": maybe_text,
+            "lastUsed": maybe_number,
+        }
+    )
+    span = _object(
+        {
+            "requestId": text,
+            "tool": text,
+            "attempt": count,
+            "started": number,
+            "durationMs": number,
+            "queueMs": number,
+            "outcome": {"enum": ["success", "failed", "denied", "skipped"]},
+            "reason": text,
+            "digest": maybe_text,
+            "mended": _list(text),
+            "verdicts": _list(text),
+        }
+    )
+    tool = _object(
+        {
+            "name": text,
+            "title": maybe_text,
+            "description": text,
+            "inputSchema": {"type": "object"},
+            "outputSchema": anything,
+            "annotations": {"type": "object"},
+            "riskLevel": {"enum": ["low", "medium", "high"]},
+            "needConfirm": flag,
+            "state": {"enum": ["runnable", "not_released", "locked", "blocked"]},
+            "quarantined": maybe_text,
+            "family": maybe_text,
+            "category": text,
+            "tags": _list(text),
+            "retrySafe": flag,
+            "policy": anything,
+            "example": anything,
+            "breaker": maybe_text,
+            "rate": anything,
+        }
+    )
+    counted = ("all", "runnable", "needsApproval", "notReleased", "blocked")
+    return {
+        "Call": _object(
+            {"tool": text},
+            {
+                "arguments": {"type": ["object", "string", "null"]},
+                "requestId": identifier,
+                "sessionId": identifier,
+                "timeoutS": seconds,
+                "deadlineS": seconds,
+            },
+        ),
+        "Result": _object(
+            {
+                "requestId": text,
+                "tool": text,
+                "isError": flag,
+                "text": text,
+                "content": _list({"type": "object"}),
+                "structuredContent": {},
+                "failure": {"oneOf": [failure, {"type": "null"}]},
+                "attempts": count,
+                "durationMs": maybe_number,
+                "approval": maybe_text,
+            }
+        ),
+        "Tool": tool,
+        "Tools": _object(
+            {"tools": _list(_ref("Tool")), "counts": _object(dict.fromkeys(counted, count))}
+        ),
+        "Spans": _object({"spans": _list(span), "histogram": {"type": "object"}, "dropped": count}),
+        "Usages": _object({"tools": _list(usage)}),
+        "Breaker": _object({"tool": text, "state": {"enum": ["closed", "open", "half_open"]}}),
+        "Breakers": _object({"breakers": _list(_ref("Breaker"))}),
+        "Change": _object({"action": {"enum": ["open", "close", "reset"]}}),
+    }
+
+
+def _codes() -> list[str]:
+    from seawall.contract.failure import FailureCode  # noqa: PLC0415  # for the document alone
+
+    return [code.value for code in FailureCode]

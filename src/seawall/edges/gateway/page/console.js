@@ -1,0 +1,465 @@
+// The page draws what the gateway says and nothing else. Texts are set as text, never as markup.
+
+const $ = (id) => document.getElementById(id);
+const store = { tools: [], counts: {}, spans: [], approvals: [], chosen: null, state: "all" };
+const MAX_SPANS = 200;
+
+const STATES = {
+  runnable: ["runnable", "good"],
+  not_released: ["not released on this console", "warn"],
+  locked: ["locked: needs approval", "warn"],
+  blocked: ["blocked", "bad"],
+};
+const COUNTS = [
+  ["all", "all"],
+  ["runnable", "runnable now"],
+  ["locked", "needs approval"],
+  ["not_released", "not released"],
+  ["blocked", "blocked"],
+];
+const COUNT_KEYS = { all: "all", runnable: "runnable", locked: "needsApproval", not_released: "notReleased", blocked: "blocked" };
+
+function el(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else if (value === true) made.setAttribute(name, "");
+    else if (value !== false && value != null) made.setAttribute(name, value);
+  }
+  made.append(...children.filter((child) => child != null));
+  return made;
+}
+
+const badge = (text, kind = "") => el("span", { class: `badge ${kind}` }, text);
+const pretty = (value) => JSON.stringify(value, null, 2);
+const clockTime = (seconds) => new Date(seconds * 1000).toLocaleTimeString();
+
+// ---- the gateway ---------------------------------------------------------------------------
+
+function headers(more = {}) {
+  const token = sessionStorage.getItem("seawall-token");
+  return token ? { ...more, Authorization: `Bearer ${token}` } : more;
+}
+
+async function ask(path, options = {}) {
+  let response;
+  try {
+    response = await fetch(path, { ...options, headers: headers(options.headers) });
+  } catch {
+    throw new Error("The gateway cannot be reached.");
+  }
+  const body = await response.json();
+  if (!response.ok) {
+    const failure = body.failure;
+    throw Object.assign(new Error(failure ? `${failure.message}. ${failure.guidance}` : `status ${response.status}`), { status: response.status });
+  }
+  return body;
+}
+
+const send = (path, data) =>
+  ask(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(data) });
+
+async function* eventsOf(response) {
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let buffer = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    buffer += value;
+    let end;
+    while ((end = buffer.indexOf("\n\n")) >= 0) {
+      const lines = buffer.slice(0, end).split("\n");
+      buffer = buffer.slice(end + 2);
+      const found = Object.fromEntries(lines.filter((line) => !line.startsWith(":")).map((line) => {
+        const colon = line.indexOf(": ");
+        return [line.slice(0, colon), line.slice(colon + 2)];
+      }));
+      if (found.event) yield { event: found.event, data: JSON.parse(found.data ?? "null") };
+    }
+  }
+}
+
+function warn(message) {
+  $("banner").hidden = !message;
+  $("banner").textContent = message ?? "";
+}
+
+async function load() {
+  try {
+    const [tools, spans, approvals] = await Promise.all([
+      ask("/tools"), ask(`/traces?limit=${MAX_SPANS}`), loadApprovals(),
+    ]);
+    Object.assign(store, { tools: tools.tools, counts: tools.counts, spans: spans.spans, approvals });
+    warn("");
+  } catch (error) {
+    warn(error.status === 401 ? "This gateway wants a token: choose Token… above." : error.message);
+  }
+  draw();
+}
+
+async function loadApprovals() {
+  try {
+    return (await ask("/approvals?decision=pending")).approvals;
+  } catch (error) {
+    if (error.status === 401 || error.status === 403) return null; // no token that may see them
+    if (error.status === 404 || error.status === 501) return [];
+    throw error;
+  }
+}
+
+// One refresh for a burst of events.
+let refreshing = null;
+function refresh() {
+  refreshing ??= setTimeout(async () => {
+    refreshing = null;
+    try {
+      const tools = await ask("/tools");
+      Object.assign(store, { tools: tools.tools, counts: tools.counts, approvals: await loadApprovals() });
+      draw();
+    } catch (error) {
+      warn(error.message);
+    }
+  }, 400);
+}
+
+async function watch() {
+  let wait = 500;
+  for (;;) {
+    try {
+      const response = await fetch("/events", { headers: headers() });
+      if (!response.ok) throw new Error(String(response.status));
+      $("live").textContent = "live";
+      wait = 500;
+      refresh();
+      for await (const { event, data } of eventsOf(response)) {
+        if (event === "span") {
+          store.spans.unshift(data);
+          store.spans.length = Math.min(store.spans.length, MAX_SPANS);
+          drawSpans();
+        }
+        if (event !== "hello") refresh();
+      }
+    } catch {
+      // The stream is asked for again below, whatever ended it.
+    }
+    $("live").textContent = "not live: asking again";
+    await new Promise((resolve) => setTimeout(resolve, wait));
+    wait = Math.min(wait * 2, 10_000);
+  }
+}
+
+// ---- drawing -------------------------------------------------------------------------------
+
+function draw() {
+  drawCounts();
+  drawFamilies();
+  drawList();
+  drawFacts();
+  drawApprovals();
+  drawSpans();
+}
+
+function keepFocus(container, redraw) {
+  const key = container.contains(document.activeElement) ? document.activeElement.dataset.key : null;
+  const before = container.scrollTop;
+  redraw();
+  container.scrollTop = before;
+  if (key) container.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus({ preventScroll: true });
+}
+
+function drawCounts() {
+  keepFocus($("counts"), () => {
+    $("counts").replaceChildren(...COUNTS.map(([state, words]) =>
+      el("li", {}, el("button", {
+        type: "button", "data-key": state, "aria-pressed": String(store.state === state),
+        onclick: () => { store.state = state; drawCounts(); drawList(); },
+      }, el("b", {}, String(store.counts[COUNT_KEYS[state]] ?? 0)), words))));
+  });
+}
+
+function drawFamilies() {
+  const select = $("family");
+  const families = [...new Set(store.tools.map(familyOf))].sort();
+  const shown = [...select.options].slice(1).map((option) => option.value);
+  if (families.join("\n") === shown.join("\n")) return;
+  const chosen = select.value;
+  select.replaceChildren(el("option", { value: "" }, "any"), ...families.map((name) => el("option", { value: name }, name)));
+  select.value = families.includes(chosen) ? chosen : "";
+}
+
+const familyOf = (tool) => tool.family ?? tool.category;
+
+function fits(tool) {
+  const wanted = $("search").value.trim().toLowerCase();
+  const inState = store.state === "all" || (store.state === "locked" ? tool.needConfirm : tool.state === store.state);
+  return inState
+    && (!$("risk").value || tool.riskLevel === $("risk").value)
+    && (!$("family").value || familyOf(tool) === $("family").value)
+    && (!$("confirm").checked || tool.needConfirm)
+    && (!wanted || `${tool.name} ${tool.title ?? ""} ${tool.description}`.toLowerCase().includes(wanted));
+}
+
+function drawList() {
+  const found = store.tools.filter(fits);
+  $("shown").textContent = `${found.length} of ${store.tools.length} tools`;
+  keepFocus($("list"), () => $("list").replaceChildren(...found.map((tool) => {
+    const [words, kind] = STATES[tool.state];
+    return el("li", {}, el("button", {
+      type: "button", "data-key": tool.name, "aria-current": String(tool.name === store.chosen),
+      onclick: () => choose(tool.name),
+    }, el("span", { class: "name" }, tool.name),
+    el("span", { class: "line" }, badge(words, kind), `${tool.riskLevel} risk`, breakerWords(tool))));
+  })));
+}
+
+const breakerWords = (tool) => (tool.breaker && tool.breaker !== "closed" ? badge(`circuit ${tool.breaker.replace("_", "-")}`, "bad") : null);
+
+function choose(name) {
+  store.chosen = name;
+  drawList();
+  drawDetail();
+  $("detail").focus();
+}
+
+const chosenTool = () => store.tools.find((tool) => tool.name === store.chosen);
+
+function drawDetail() {
+  const tool = chosenTool();
+  if (!tool) return;
+  $("detail-title").textContent = tool.title ? `${tool.name}: ${tool.title}` : tool.name;
+  $("detail-body").replaceChildren(
+    el("p", {}, tool.description),
+    el("dl", { class: "facts", id: "facts" }),
+    el("h3", {}, "Try it"),
+    formOf(tool),
+    el("div", { id: "outcome", role: "status" }),
+    el("details", {}, el("summary", {}, "Schema of the arguments"), el("pre", { tabindex: "0" }, pretty(tool.inputSchema))),
+    tool.outputSchema ? el("details", {}, el("summary", {}, "Schema of the result"), el("pre", { tabindex: "0" }, pretty(tool.outputSchema))) : null,
+    el("details", {}, el("summary", {}, "Policy"), el("pre", { tabindex: "0" }, pretty(tool.policy))),
+  );
+  drawFacts();
+}
+
+function drawFacts() {
+  const tool = chosenTool();
+  if (!tool || !$("facts")) return;
+  const [words, kind] = STATES[tool.state];
+  const hints = Object.entries(tool.annotations).map(([hint, value]) => `${hint}: ${value}`).join(", ");
+  const recent = store.spans.filter((span) => span.tool === tool.name).slice(0, 10);
+  const facts = [
+    ["state", badge(words, kind)],
+    ["why", tool.quarantined],
+    ["risk", tool.riskLevel],
+    ["hints", hints || "none given"],
+    ["retried", tool.retrySafe ? "yes, if it fails" : "no, a second call may have a second effect"],
+    ["circuit", tool.breaker ?? "none"],
+    ["rate", tool.rate ? `${tool.rate.limit}${tool.rate.left == null ? "" : `, ${tool.rate.left} left`}` : "no limit"],
+    ["recent", recent.length ? recent.map((span) => span.reason || span.outcome).join(", ") : "nothing yet"],
+  ];
+  $("facts").replaceChildren(...facts.filter(([, value]) => value).flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
+  const run = $("run");
+  if (run) run.disabled = run.dataset.busy === "true" || tool.state === "not_released" || tool.state === "blocked";
+}
+
+function drawSpans() {
+  $("spans").replaceChildren(...store.spans.slice(0, 50).map((span) => el("tr", {},
+    el("td", {}, clockTime(span.started)),
+    el("td", {}, span.tool, span.attempt > 1 ? ` (attempt ${span.attempt})` : ""),
+    el("td", { class: span.outcome === "success" ? "good" : "bad" }, span.reason ? span.reason.replaceAll("_", " ") : span.outcome),
+    el("td", {}, span.durationMs.toFixed(1)))));
+  drawFacts();
+}
+
+// ---- the form ------------------------------------------------------------------------------
+
+function formOf(tool) {
+  const properties = Object.entries(tool.inputSchema.properties ?? {});
+  const required = new Set(tool.inputSchema.required ?? []);
+  const fields = properties.map(([name, schema], index) => fieldOf(name, schema ?? {}, required.has(name), `field-${index}`));
+  const form = el("form", { id: "try", autocomplete: "off", novalidate: true, onsubmit: (event) => { event.preventDefault(); run(tool, form); } },
+    ...fields,
+    properties.length ? null : el("p", { class: "quiet" }, "It takes no arguments."),
+    el("p", { class: "buttons" },
+      el("button", { type: "submit", id: "run", class: "primary", disabled: tool.state === "not_released" || tool.state === "blocked" },
+        tool.state === "locked" ? "Ask for approval" : "Run"),
+      tool.example ? el("button", { type: "button", onclick: () => fill(form, tool.example.arguments) }, "Fill in the example") : null));
+  return form;
+}
+
+function typesOf(schema) {
+  const variants = schema.anyOf ?? schema.oneOf ?? [];
+  const types = [schema.type, ...variants.map((variant) => variant?.type)].flat().filter((type) => type && type !== "null");
+  return new Set(types);
+}
+
+function fieldOf(name, schema, required, id) {
+  const types = typesOf(schema);
+  const only = types.size === 1 ? [...types][0] : null;
+  const common = { id, name, "data-kind": "json", "aria-describedby": `${id}-hint`, "aria-required": String(required) };
+  let input;
+  if (Array.isArray(schema.enum)) {
+    input = el("select", { ...common, "data-kind": "choice" }, el("option", { value: "" }, required ? "choose" : "leave out"),
+      ...schema.enum.map((value) => el("option", { value: JSON.stringify(value) }, typeof value === "string" ? value : JSON.stringify(value))));
+  } else if (only === "boolean") {
+    input = el("select", { ...common, "data-kind": "choice" }, el("option", { value: "" }, required ? "choose" : "leave out"),
+      el("option", { value: "true" }, "true"), el("option", { value: "false" }, "false"));
+  } else if (only === "string") {
+    const secret = schema.format === "password" || schema.writeOnly === true;
+    input = secret ? el("input", { ...common, type: "password", "data-kind": "text" })
+      : el("textarea", { ...common, rows: (schema.maxLength ?? 1000) > 120 ? 2 : 1, "data-kind": "text" });
+  } else if (only === "integer" || only === "number") {
+    input = el("input", { ...common, type: "text", inputmode: only === "integer" ? "numeric" : "decimal", "data-kind": "number" });
+  } else {
+    input = el("textarea", { ...common, rows: 2 });
+  }
+  const kind = types.size ? [...types].join(" or ") : "any JSON";
+  const hint = [schema.description, `${kind}${required ? ", required" : ""}`, "default" in schema ? `default ${JSON.stringify(schema.default)}` : null]
+    .filter(Boolean).join(" · ");
+  return el("div", { class: "field" }, el("label", { for: id }, name), input, el("span", { class: "hint", id: `${id}-hint` }, hint));
+}
+
+function fill(form, values) {
+  for (const input of form.elements) {
+    if (!input.name) continue;
+    const value = values[input.name];
+    if (value === undefined) input.value = "";
+    else if (input.dataset.kind === "text" && typeof value === "string") input.value = value;
+    else input.value = JSON.stringify(value, null, input.dataset.kind === "json" ? 1 : 0);
+  }
+}
+
+// What cannot be read is sent as it was typed: the gateway says better what is wrong with it.
+function valueOf(input) {
+  if (input.dataset.kind === "text") return input.value;
+  try {
+    return JSON.parse(input.value);
+  } catch {
+    return input.value;
+  }
+}
+
+function argumentsOf(form) {
+  const filled = [...form.elements].filter((input) => input.name && input.value !== "");
+  return Object.fromEntries(filled.map((input) => [input.name, valueOf(input)]));
+}
+
+async function run(tool, form) {
+  const outcome = $("outcome"), button = $("run");
+  const requestId = newId();
+  button.dataset.busy = "true";
+  button.disabled = true;
+  outcome.replaceChildren(el("p", { class: "quiet" }, `running as ${requestId}…`));
+  try {
+    const response = await fetch("/console/call", {
+      method: "POST",
+      headers: headers({ "Content-Type": "application/json", Accept: "text/event-stream" }),
+      body: JSON.stringify({ tool: tool.name, arguments: argumentsOf(form), requestId }),
+    });
+    if (!response.headers.get("content-type").startsWith("text/event-stream")) {
+      showResult(tool, await response.json());
+    } else {
+      for await (const { event, data } of eventsOf(response)) {
+        if (event === "progress") outcome.replaceChildren(el("p", { class: "quiet" }, progressWords(data)));
+        else showResult(tool, data);
+      }
+    }
+  } catch {
+    outcome.replaceChildren(el("div", { class: "outcome bad" }, "The gateway went away before it answered."));
+  }
+  button.dataset.busy = "false";
+  refresh();
+  drawFacts();
+}
+
+function newId() {
+  const bytes = crypto.getRandomValues(new Uint8Array(12));
+  return `console-${[...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("")}`;
+}
+
+const progressWords = ({ message, done, total }) => `${message}${done == null ? "" : ` (${done}${total == null ? "" : ` of ${total}`})`}`;
+
+function showResult(tool, result) {
+  if (store.chosen !== tool.name) return;
+  const failure = result.failure;
+  const waits = result.approval != null;
+  const kind = waits ? "warn" : result.isError ? "bad" : "good";
+  const title = waits ? "waits for approval" : failure ? failure.reason.replaceAll("_", " ") : "done";
+  const facts = [`request ${result.requestId}`, `${result.attempts} attempt${result.attempts === 1 ? "" : "s"}`,
+    result.durationMs == null ? "nothing was run" : `${result.durationMs.toFixed(1)} ms`].join(" · ");
+  $("outcome").replaceChildren(el("div", { class: `outcome ${kind}` },
+    el("strong", {}, title), el("p", { class: "quiet" }, facts),
+    failure ? el("p", {}, failure.message) : null,
+    failure?.issues.length ? el("ul", {}, ...failure.issues.map((issue) => el("li", {}, `${issue.path || "the arguments"}: ${issue.message}`))) : null,
+    failure ? el("p", {}, failure.guidance) : null,
+    ...(failure ? [] : result.content.map(blockOf))));
+}
+
+function blockOf(block) {
+  if (block.type === "text") return el("pre", { tabindex: "0" }, block.text);
+  if (block.type === "image" && /^image\/(png|jpeg|gif|webp)$/.test(block.mimeType)) {
+    return el("img", { src: `data:${block.mimeType};base64,${block.data}`, alt: "image that the tool gave" });
+  }
+  return el("pre", { tabindex: "0" }, pretty({ ...block, data: block.data && `${block.data.length} characters` }));
+}
+
+// ---- approvals -----------------------------------------------------------------------------
+
+function drawApprovals() {
+  const list = $("approvals");
+  if (store.approvals === null) {
+    list.replaceChildren(el("li", { class: "quiet" }, "To see and answer approvals, give a token that may approve."));
+    return;
+  }
+  if (!store.approvals.length) {
+    list.replaceChildren(el("li", { class: "quiet" }, "Nothing waits."));
+    return;
+  }
+  keepFocus(list, () => {
+    const reasons = new Map([...list.querySelectorAll("input")].map((input) => [input.dataset.key, input.value]));
+    list.replaceChildren(...store.approvals.map((approval) => cardOf(approval, reasons)));
+  });
+}
+
+function cardOf(approval, reasons) {
+  const id = approval.id;
+  const key = `reason-${id}`;
+  const reason = el("input", { type: "text", id: key, "data-key": key, maxlength: 300, value: reasons.get(key) ?? "" });
+  const decide = (decision) => answer(approval, decision, reason.value);
+  return el("li", {},
+    el("p", {}, el("strong", {}, approval.tool), " ", badge(`${approval.risk} risk`, "warn")),
+    el("p", { class: "quiet" }, `${approval.reason} · asked ${clockTime(approval.created)}${approval.expires ? ` · until ${clockTime(approval.expires)}` : ""}`),
+    el("pre", { tabindex: "0", "aria-label": `arguments of ${approval.tool}` }, pretty(approval.arguments)),
+    el("label", { for: key, class: "hint" }, "Reason (for a denial, the model reads it) "), reason,
+    el("p", { class: "buttons" },
+      el("button", { type: "button", class: "primary", "data-key": `approve-${id}`, onclick: () => decide("approve") }, "Approve"),
+      el("button", { type: "button", "data-key": `deny-${id}`, onclick: () => decide("deny") }, "Deny")));
+}
+
+async function answer(approval, decision, reason) {
+  try {
+    await send(`/approvals/${encodeURIComponent(approval.id)}`, { decision, reason });
+    warn("");
+  } catch (error) {
+    warn(error.message);
+  }
+  store.approvals = await loadApprovals();
+  drawApprovals();
+  $("approvals-title").setAttribute("tabindex", "-1");
+  $("approvals-title").focus();
+}
+
+// ---- what the reader does ------------------------------------------------------------------
+
+for (const id of ["search", "risk", "family", "confirm"]) $(id).addEventListener("input", drawList);
+$("filters").addEventListener("submit", (event) => event.preventDefault());
+$("open-token").addEventListener("click", () => $("token-dialog").showModal());
+$("token-dialog").addEventListener("close", () => {
+  const said = $("token-dialog").returnValue;
+  if (said === "use" && $("token").value.trim()) sessionStorage.setItem("seawall-token", $("token").value.trim());
+  if (said === "forget") sessionStorage.removeItem("seawall-token");
+  $("token").value = "";
+  if (said === "use" || said === "forget") load();
+});
+
+await load();
+watch();

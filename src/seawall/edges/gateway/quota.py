@@ -1,0 +1,35 @@
+"""What is left of a tool's rate, in the fields of draft-ietf-httpapi-ratelimit-headers-10."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from seawall.layers.rate_limit.strategies import parse_rate
+
+if TYPE_CHECKING:
+    from seawall.edges.gateway.answers import Headers
+    from seawall.orchestration.pipeline import Pipeline
+
+
+def quota_headers(pipeline: Pipeline, tool: str) -> Headers:
+    """Say a tool's rate and what is left of it; nothing without a rate, or with one per caller."""
+    policy = pipeline.policy_of(tool)
+    if policy is None or policy.rate is None:
+        return ()
+    slots = pipeline.states.find(tool)
+    level = None if slots is None else slots.find("tokens_left")
+    if level is None:
+        return ()
+    quota, window_s, said = _said(policy.rate)
+    left: float = level()
+    full_in_s = math.ceil((quota - left) * window_s / quota)
+    return (said, (b"ratelimit", b'"tool";r=%d;t=%d' % (left, full_in_s)))
+
+
+@lru_cache(maxsize=256)
+def _said(rate: str) -> tuple[int, int, tuple[bytes, bytes]]:
+    item = parse_rate(rate)
+    quota, window_s = item.amount, item.get_expiry()
+    return quota, window_s, (b"ratelimit-policy", b'"tool";q=%d;w=%d' % (quota, window_s))

@@ -1,0 +1,90 @@
+"""Run a gateway by uvicorn: bind, say where, and drain before the end."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import TYPE_CHECKING
+
+from seawall.contract.errors import ConfigurationError, Fault
+from seawall.edges.gateway.app import Gateway
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import uvicorn
+
+    from seawall.edges.gateway.settings import GatewaySettings
+    from seawall.orchestration.pipeline import Pipeline
+
+BACKLOG = 2_048
+
+
+async def serve(
+    pipeline: Pipeline,
+    settings: GatewaySettings,
+    on_start: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Serve until SIGINT, SIGTERM or a cancel; then take nothing new and let calls end.
+
+    They have `drain_s` for it. `on_start` is told the address once it is bound. Raises
+    `ConfigurationError` if the port is taken.
+    """
+    gateway = Gateway(pipeline, settings)
+    listening = _bound(settings)
+    host, port = listening.getsockname()[:2]
+    on_start(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+    server = server_of(gateway)
+    running = asyncio.ensure_future(server.serve(sockets=[listening]))
+    try:
+        await asyncio.shield(running)
+    except asyncio.CancelledError:
+        server.should_exit = True
+        await running
+        raise
+    finally:
+        listening.close()
+
+
+def _bound(settings: GatewaySettings) -> socket.socket:
+    host = settings.host.strip("[]")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, settings.port))
+        listening.listen(BACKLOG)
+    except OSError as error:
+        listening.close()
+        said = f"{settings.host}:{settings.port} cannot be listened on: {error.strerror}"
+        raise ConfigurationError([Fault(f"{said}; choose another with --port", "port")]) from error
+    listening.setblocking(False)  # noqa: FBT003  # the name of the method says it
+    return listening
+
+
+def server_of(gateway: Gateway) -> uvicorn.Server:
+    """Make the server of a gateway; it ends the streams of viewers when it stops."""
+    import uvicorn  # noqa: PLC0415  # an extra, and slow to import
+
+    class Server(uvicorn.Server):
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            # Streams of viewers never end by themselves; calls may.
+            gateway.stop()
+            await super().shutdown(sockets)
+
+    return Server(
+        uvicorn.Config(
+            gateway,
+            host=gateway.settings.host,
+            port=gateway.settings.port,
+            access_log=False,  # a path or a header may hold what nobody should read
+            log_level="warning",
+            server_header=False,
+            proxy_headers=False,  # whoever sends X-Forwarded-For would choose its address
+            date_header=True,
+            lifespan="on",
+            ws="none",
+            timeout_graceful_shutdown=max(1, round(gateway.settings.drain_s)),
+            h11_max_incomplete_event_size=gateway.settings.max_header_bytes + 4096,
+        )
+    )

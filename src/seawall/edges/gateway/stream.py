@@ -1,0 +1,86 @@
+"""Server-sent events, written by hand: a few lines of text, with a sign of life between them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from seawall.edges.gateway.asked import FIXED
+
+if TYPE_CHECKING:
+    from seawall.edges.gateway.asked import Asked
+    from seawall.pipeline.clock import Clock
+
+ALIVE_S = 15.0
+"""How often a silent stream says that it is there, so that nothing between takes it for dead."""
+MAX_WAITING = 1_000
+"""Events kept for a client that reads slowly; the oldest go first."""
+
+_HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8"), *FIXED]
+
+
+class Stream:
+    """One client's stream of events. Nothing is sent before the first event or `begin`."""
+
+    def __init__(self, asked: Asked, clock: Clock) -> None:
+        self._asked = asked
+        self._clock = clock
+        self._waiting: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self.begun = False
+
+    def put(self, event: str, data: Any) -> None:
+        """Add an event, from the loop's own thread."""
+        if self._waiting.qsize() >= MAX_WAITING:
+            self._waiting.get_nowait()
+        self._waiting.put_nowait(event_of(event, data))
+
+    def end(self) -> None:
+        """Let `drain` return once everything was sent."""
+        self._waiting.put_nowait(None)
+
+    async def begin(self, status: int = 200) -> None:
+        """Send the headers."""
+        self.begun = True
+        await self._asked.send(
+            {"type": "http.response.start", "status": status, "headers": _HEADERS}
+        )
+
+    async def drain(self) -> None:
+        """Send events as they come until `end`."""
+        while (event := await self._next()) is not None:
+            if not self.begun:
+                await self.begin()
+            await self._send(event)
+
+    async def drain_until_gone(self) -> None:
+        """Send events until `end`, or until the client has gone."""
+        sending = asyncio.ensure_future(self.drain())
+        gone = asyncio.ensure_future(self._asked.gone())
+        try:
+            await asyncio.wait((sending, gone), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            sending.cancel()
+            gone.cancel()
+        if not gone.done():
+            await self.close()
+
+    async def close(self, event: bytes = b"") -> None:
+        """Send the last event."""
+        await self._asked.send({"type": "http.response.body", "body": event})
+
+    async def _next(self) -> bytes | None:
+        if not self._waiting.empty():
+            return self._waiting.get_nowait()
+        with self._clock.limit(ALIVE_S):
+            return await self._waiting.get()
+        return b": alive\n\n"
+
+    async def _send(self, event: bytes) -> None:
+        await self._asked.send({"type": "http.response.body", "body": event, "more_body": True})
+
+
+def event_of(event: str, data: Any) -> bytes:
+    """Write one event; JSON has no line ends of its own."""
+    return b"event: %s\ndata: %s\n\n" % (event.encode(), msgspec.json.encode(data, enc_hook=str))

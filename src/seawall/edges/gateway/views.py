@@ -1,0 +1,157 @@
+"""What the gateway shows: tools with their policies, spans, usage, circuits."""
+
+from __future__ import annotations
+
+import fnmatch
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from seawall.contract.annotations import Risk
+from seawall.contract.decision import Action
+from seawall.recording.shown import slug
+from seawall.registry.declarations import declaration
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from seawall.contract.span import Span
+    from seawall.contract.tool import Tool
+    from seawall.orchestration.pipeline import Pipeline
+    from seawall.recording.usage import Usage
+
+MAX_SPANS = 1_000
+"""Spans in one answer."""
+
+
+class Views:
+    """Reads a pipeline, and changes nothing."""
+
+    def __init__(self, pipeline: Pipeline, console_allow: tuple[str, ...] | None) -> None:
+        self._pipeline = pipeline
+        self._console_allow = console_allow
+
+    def released(self, tool: str) -> bool:
+        """Whether the console's page may run a tool."""
+        allowed = self._console_allow
+        return allowed is None or any(fnmatch.fnmatchcase(tool, pattern) for pattern in allowed)
+
+    def tools(self) -> dict[str, Any]:
+        """List all tools."""
+        registry = self._pipeline.registry
+        listed = [self.tool(tool) for tool in registry]
+        return {"tools": listed, "counts": _counts(listed)}
+
+    def tool(self, tool: Tool) -> dict[str, Any]:
+        """Everything that a caller may want to know of one tool."""
+        pipeline = self._pipeline
+        action = pipeline.decision_for(tool).action
+        quarantined = pipeline.registry.quarantine_reason(tool.name)
+        policy = pipeline.policy_of(tool.name)
+        declared = declaration(tool)
+        return {
+            "name": tool.name,
+            "title": tool.title,
+            "description": tool.description,
+            "inputSchema": declared["inputSchema"],
+            "outputSchema": declared.get("outputSchema"),
+            "annotations": tool.annotations.to_mcp(),
+            "riskLevel": Risk(tool.effective_risk).name.lower(),
+            "needConfirm": action is Action.ASK,
+            "state": self._state(tool.name, action, quarantined),
+            "quarantined": quarantined,
+            "family": tool.family,
+            "category": tool.category,
+            "tags": list(tool.tags),
+            "retrySafe": tool.retry_safe,
+            "policy": None if policy is None else msgspec.to_builtins(policy),
+            "example": _example(tool),
+            "breaker": pipeline.breakers.find_state(tool.name),
+            "rate": self._rate(tool.name),
+        }
+
+    def spans(self, limit: int, tool: str | None, call_id: str | None) -> dict[str, Any]:
+        """Give the newest spans, how all kept ones ended, and how many are gone."""
+        trace = self._pipeline.trace
+        found = trace.spans(limit, tool=tool, call_id=call_id)
+        return {
+            "spans": [span_body(span) for span in found],
+            "histogram": trace.histogram(),
+            "dropped": trace.dropped,
+        }
+
+    def usage(self) -> dict[str, Any]:
+        """Give the numbers of each tool."""
+        return {"tools": [_usage(one) for one in self._pipeline.usage.snapshot().values()]}
+
+    def breakers(self) -> dict[str, Any]:
+        """Give the state of each circuit."""
+        found = self._pipeline.breakers.snapshot()
+        return {"breakers": [{"tool": tool, "state": state} for tool, state in found.items()]}
+
+    def _state(self, name: str, action: Action, quarantined: str | None) -> str:
+        """Say in a word whether the console's page may run it."""
+        if quarantined is not None or action is Action.DENY:
+            return "blocked"
+        if not self.released(name):
+            return "not_released"
+        return "locked" if action is Action.ASK else "runnable"
+
+    def _rate(self, name: str) -> dict[str, Any] | None:
+        policy = self._pipeline.policy_of(name)
+        if policy is None or policy.rate is None:
+            return None
+        slots = self._pipeline.states.find(name)
+        level: Callable[[], float] | None = None if slots is None else slots.find("tokens_left")
+        return {"limit": policy.rate, "left": None if level is None else int(level())}
+
+
+def span_body(span: Span) -> dict[str, Any]:
+    """Write a span with names as HTTP has them."""
+    return {
+        "requestId": span.call_id,
+        "tool": span.tool,
+        "attempt": span.attempt,
+        "started": span.started,
+        "durationMs": round(span.duration_ms, 3),
+        "queueMs": round(span.queue_ms, 3),
+        "outcome": span.outcome.value,
+        "reason": slug(span.reason),
+        "digest": None if span.digest is None else str(span.digest),
+        "mended": list(span.mended),
+        "verdicts": list(span.verdicts),
+    }
+
+
+def _usage(usage: Usage) -> dict[str, Any]:
+    return {
+        "tool": usage.tool,
+        "invocations": usage.invocations,
+        "successes": usage.successes,
+        "failures": usage.failures,
+        "refusals": usage.refusals,
+        "runs": usage.runs,
+        "totalS": usage.total_s,
+        "meanS": usage.mean_s,
+        "successRate": usage.success_rate,
+        "lastError": usage.last_error or None,
+        "lastUsed": usage.last_used,
+    }
+
+
+def _counts(listed: list[dict[str, Any]]) -> dict[str, int]:
+    states = [tool["state"] for tool in listed]
+    return {
+        "all": len(listed),
+        "runnable": states.count("runnable"),
+        "needsApproval": sum(tool["needConfirm"] for tool in listed),
+        "notReleased": states.count("not_released"),
+        "blocked": states.count("blocked"),
+    }
+
+
+def _example(tool: Tool) -> dict[str, Any] | None:
+    if not tool.examples:
+        return None
+    arguments, result = tool.examples[0]
+    return {"arguments": arguments, "result": result}

@@ -1,0 +1,333 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import httpx
+import pytest
+from tests.edges.gateway.serving import add, asking, call, listening
+
+from seawall import (
+    Annotations,
+    Failure,
+    FailureCode,
+    Pipeline,
+    Policies,
+    RunPolicy,
+    ToolContext,
+    ToolFailed,
+    tool,
+)
+from seawall.testing import FakeClock
+
+
+async def test_a_call_is_answered_with_its_result_and_its_request_id() -> None:
+    async with asking() as client:
+        response = await call(client, "add", {"a": 1, "b": 2}, requestId="r-1")
+
+    assert response.status_code == 200
+    body = response.json()
+    assert body["requestId"] == "r-1"
+    assert (body["text"], body["structuredContent"], body["failure"]) == ("3", 3, None)
+
+
+async def test_a_request_id_is_made_if_there_is_none() -> None:
+    async with asking() as client:
+        first = (await call(client, "add", {"a": 1, "b": 2})).json()["requestId"]
+        second = (await call(client, "add", {"a": 1, "b": 2})).json()["requestId"]
+
+    assert first
+    assert first != second
+
+
+async def test_the_request_id_is_the_call_id_of_the_span() -> None:
+    async with asking() as client:
+        await call(client, "add", {"a": 1, "b": 2}, requestId="mine")
+        spans = (await client.get("/traces", params={"requestId": "mine"})).json()["spans"]
+
+    assert [span["requestId"] for span in spans] == ["mine"]
+
+
+async def test_arguments_may_be_json_text_as_models_write_it() -> None:
+    async with asking() as client:
+        response = await call(client, "add", '{"a": "1", "b": 2,}')
+
+    assert response.json()["structuredContent"] == 3
+
+
+async def test_an_unknown_tool_is_404_with_hints_and_nothing_runs() -> None:
+    async with asking() as client:
+        response = await call(client, "ad", {"a": 1, "b": 2})
+        spans = (await client.get("/traces")).json()["spans"]
+
+    assert response.status_code == 404
+    failure = response.json()["failure"]
+    assert (failure["reason"], failure["hints"]) == ("tool_not_found", ["add"])
+    assert failure["mayHaveRun"] is False
+    assert spans == []
+
+
+async def test_a_missing_argument_is_422_with_its_reason_and_field() -> None:
+    async with asking() as client:
+        response = await call(client, "add", {"a": 1})
+
+    assert response.status_code == 422
+    failure = response.json()["failure"]
+    assert (failure["reason"], failure["fields"]) == ("argument_missing", ["b"])
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "status"),
+    [
+        (FailureCode.NOT_FOUND, "not_found", 404),
+        (FailureCode.PERMISSION_DENIED, "permission_denied", 403),
+        (FailureCode.TIMEOUT, "timeout", 504),
+        (FailureCode.RATE_LIMITED, "rate_limited", 429),
+        (FailureCode.RATE_LIMITED, "overloaded", 503),
+        (FailureCode.CIRCUIT_OPEN, "circuit_open", 503),
+        (FailureCode.EXECUTION_FAILED, "tool_failed", 502),
+        (FailureCode.UNKNOWN, "outcome_unknown", 502),
+        (FailureCode.UNSUPPORTED, "unsupported", 501),
+    ],
+)
+async def test_each_kind_of_failure_has_its_status(
+    code: FailureCode, reason: str, status: int
+) -> None:
+    @tool
+    def fail() -> str:
+        """Fail."""
+        raise ToolFailed(Failure(code=code, message="so it is", reason=reason))
+
+    async with asking([fail]) as client:
+        response = await call(client, "fail")
+
+    assert response.status_code == status
+    assert response.json()["failure"]["reason"] == reason
+
+
+async def test_a_used_up_rate_says_when_to_come_back_and_what_is_left() -> None:
+    pipeline = Pipeline(
+        [add], policies=Policies(default=RunPolicy(rate="2/minute")), clock=FakeClock()
+    )
+    async with asking(pipeline=pipeline) as client:
+        first = await call(client, "add", {"a": 1, "b": 2})
+        await call(client, "add", {"a": 1, "b": 2})
+        refused = await call(client, "add", {"a": 1, "b": 2})
+
+    assert first.headers["ratelimit-policy"] == '"tool";q=2;w=60'
+    assert first.headers["ratelimit"] == '"tool";r=1;t=30'
+    assert refused.status_code == 429
+    assert refused.headers["retry-after"] == "30"
+
+
+async def test_what_needs_approval_is_refused_where_nobody_can_be_asked() -> None:
+    async with asking() as client:
+        response = await call(client, "drop_table", {"name": "users"})
+
+    assert response.status_code == 403
+    assert response.json()["failure"]["reason"] == "approval_required"
+
+
+@pytest.mark.parametrize(
+    ("content", "media", "status", "reason"),
+    [
+        ("{}", "text/plain", 415, "media_type_unsupported"),
+        ("{", "application/json", 400, "bad_request"),
+        ("[]", "application/json", 400, "bad_request"),
+        ("{}", "application/json", 400, "bad_request"),
+        ('{"tool": 1}', "application/json", 400, "bad_request"),
+        ('{"tool": "add", "requestId": "\\n"}', "application/json", 400, "bad_request"),
+        ('{"tool": "add", "timeoutS": -1}', "application/json", 400, "bad_request"),
+        ('{"tool": "add", "timeoutS": 1e9}', "application/json", 400, "bad_request"),
+        ('{"tool": "add", "arguments": 5}', "application/json; charset=utf-8", 422, None),
+        ('{"tool": "add", "arguments": "\\ud800"}', "application/json", 400, "bad_request"),
+        ("[" * 100_000, "application/json", 400, "bad_request"),
+    ],
+)
+async def test_a_request_that_is_none_is_said_to_be_none(
+    content: str, media: str, status: int, reason: str | None
+) -> None:
+    async with asking() as client:
+        response = await client.post(
+            "/tools/call", content=content, headers={"content-type": media}
+        )
+
+    assert response.status_code == status
+    assert reason in (None, response.json()["failure"]["reason"])
+
+
+@pytest.mark.parametrize("announced", [True, False])
+async def test_a_body_beyond_the_bound_is_413(announced: bool) -> None:
+    async def parts() -> Any:
+        for _ in range(10):
+            yield b" " * 100
+
+    content = b" " * 1_000 if announced else parts()
+    async with asking(max_body_bytes=500) as client:
+        response = await client.post(
+            "/tools/call", content=content, headers={"content-type": "application/json"}
+        )
+
+    assert response.status_code == 413
+
+
+async def test_progress_is_streamed_before_the_result() -> None:
+    async with asking() as client:
+        response = await call(client, "count_to", {"n": 2}, headers={"accept": "text/event-stream"})
+
+    assert response.headers["content-type"].startswith("text/event-stream")
+    events = _events(response.text)
+    assert [event for event, _ in events] == ["progress", "progress", "result"]
+    assert events[0][1] == {"message": "at 1", "done": 1, "total": 2}
+    assert events[-1][1]["text"] == "counted"
+
+
+async def test_a_stream_without_progress_has_the_status_of_its_result() -> None:
+    async with asking() as client:
+        response = await call(client, "add", {"a": 1}, headers={"accept": "text/event-stream"})
+
+    assert response.status_code == 422
+    assert _events(response.text)[0][1]["failure"]["reason"] == "argument_missing"
+
+
+def _events(text: str) -> list[tuple[str, Any]]:
+    found = []
+    for block in text.strip().split("\n\n"):
+        event, data = block.split("\n")
+        found.append((event.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
+    return found
+
+
+class _Effects:
+    """A tool that waits to be let through, and counts what it did."""
+
+    def __init__(self, *, detach: bool = False, read_only: bool = False) -> None:
+        self.begun = asyncio.Event()
+        self.let = asyncio.Event()
+        self.ended = asyncio.Event()
+        self.count = 0
+        hints = Annotations.for_reading() if read_only else Annotations()
+        self.tool = tool(self.effect, name="effect", annotations=hints, detach=detach, risk="low")
+
+    async def effect(self, n: int = 0) -> str:
+        """Have an effect, once let through."""
+        self.begun.set()
+        try:
+            await self.let.wait()
+            self.count += 1
+        finally:
+            self.ended.set()
+        return "done"
+
+
+async def _hung_up(base: str, effects: _Effects, **headers: str) -> None:
+    """Begin a call and close the connection while it runs."""
+    async with httpx.AsyncClient(base_url=base) as client:
+        asked = asyncio.ensure_future(call(client, "effect", {}, requestId="c1", headers=headers))
+        await effects.begun.wait()
+        asked.cancel()
+        await asyncio.gather(asked, return_exceptions=True)
+
+
+async def test_a_call_whose_client_goes_is_cancelled_and_says_why() -> None:
+    effects = _Effects()
+    pipeline = Pipeline([effects.tool])
+    async with listening(pipeline) as base:
+        await _hung_up(base, effects)
+        await effects.ended.wait()
+        await asyncio.sleep(0)
+
+    assert effects.count == 0
+    assert [span.reason for span in pipeline.trace.spans(call_id="c1")] == ["client_gone"]
+
+
+async def test_a_detached_tool_goes_on_without_its_client() -> None:
+    effects = _Effects(detach=True)
+    async with listening(Pipeline([effects.tool])) as base:
+        await _hung_up(base, effects)
+        assert not effects.ended.is_set()
+        effects.let.set()
+        await effects.ended.wait()
+
+    assert effects.count == 1
+
+
+async def test_the_same_key_and_call_gets_the_first_answer_again() -> None:
+    effects = _Effects()
+    effects.let.set()
+    async with asking([effects.tool]) as client:
+        first = await call(client, "effect", {"n": 1}, headers={"idempotency-key": "k"})
+        again = await call(client, "effect", {"n": 1}, headers={"idempotency-key": "k"})
+
+    assert effects.count == 1
+    assert again.json() == first.json()
+    assert again.headers["idempotency-replayed"] == "true"
+    assert "idempotency-replayed" not in first.headers
+
+
+async def test_a_key_used_for_another_call_is_422() -> None:
+    effects = _Effects()
+    effects.let.set()
+    async with asking([effects.tool]) as client:
+        await call(client, "effect", {"n": 1}, headers={"idempotency-key": "k"})
+        other = await call(client, "effect", {"n": 2}, headers={"idempotency-key": "k"})
+
+    assert (other.status_code, effects.count) == (422, 1)
+    assert other.json()["failure"]["reason"] == "idempotency_conflict"
+
+
+async def test_a_key_whose_call_still_runs_is_409() -> None:
+    effects = _Effects()
+    async with asking([effects.tool]) as client:
+        first = asyncio.ensure_future(call(client, "effect", {}, headers={"idempotency-key": "k"}))
+        await effects.begun.wait()
+        second = await call(client, "effect", {}, headers={"idempotency-key": "k"})
+        effects.let.set()
+        await first
+
+    assert (second.status_code, effects.count) == (409, 1)
+    assert second.headers["retry-after"] == "1"
+
+
+async def test_a_refused_call_does_not_use_its_key_up() -> None:
+    effects = _Effects()
+    effects.let.set()
+    policies = Policies(default=RunPolicy(rate="1/minute"))
+    clock = FakeClock()
+    async with asking(pipeline=Pipeline([effects.tool], policies=policies, clock=clock)) as client:
+        await call(client, "effect", {})
+        refused = await call(client, "effect", {}, headers={"idempotency-key": "k"})
+        await clock.advance(60)
+        again = await call(client, "effect", {}, headers={"idempotency-key": "k"})
+
+    assert (refused.status_code, again.status_code) == (429, 200)
+
+
+async def test_a_key_of_a_call_that_was_broken_off_is_never_run_again() -> None:
+    effects = _Effects()
+    async with listening(Pipeline([effects.tool])) as base:
+        await _hung_up(base, effects, **{"idempotency-key": "k"})
+        await effects.ended.wait()
+        effects.let.set()
+        async with httpx.AsyncClient(base_url=base) as client:
+            again = await call(client, "effect", {}, headers={"idempotency-key": "k"})
+
+    assert (again.status_code, effects.count) == (502, 0)
+    assert again.json()["failure"]["reason"] == "outcome_unknown"
+
+
+async def test_a_session_belongs_to_its_client_and_is_kept() -> None:
+    seen: list[str] = []
+
+    @tool
+    def who(context: ToolContext) -> str:
+        """Say who asks."""
+        seen.append(context.session_id)
+        return "ok"
+
+    async with asking([who]) as client:
+        await call(client, "who", {}, sessionId="s1")
+        await call(client, "who", {})
+
+    assert seen == ["s1", ""]

@@ -1,0 +1,172 @@
+"""The page in a real browser."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from playwright.async_api import async_playwright, expect
+from tests.edges.gateway.serving import listening, with_tokens
+from tests.found import npm_package, program
+
+from seawall import Annotations, Pipeline, Policies, ToolContext, tool
+from seawall.policy.ready_made import ready_made
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from playwright.async_api import Page
+
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")  # of the browser's driver
+
+
+@tool(annotations=Annotations.for_reading(), category="arithmetic")
+def divide(a: float, b: float, exact: bool = False) -> float:
+    """Divide one number by another."""
+    return a / b
+
+
+@tool(annotations=Annotations.for_reading(), category="arithmetic")
+async def count(n: int, context: ToolContext) -> str:
+    """Count aloud."""
+    context.progress("counting", 1, n)
+    return f"counted to {n}"
+
+
+@tool(annotations=Annotations.for_destroying(), category="storage")
+def drop_table(name: str) -> str:
+    """Drop a table."""
+    return f"<b>{name}</b> is gone"
+
+
+@tool(annotations=Annotations.for_reading(), category="storage")
+def secret(word: str) -> str:
+    """Not for the console."""
+    return word
+
+
+TOOLS = [divide, count, drop_table, secret]
+
+
+@asynccontextmanager
+async def page_of(pipeline: Pipeline | None = None, **context: Any) -> AsyncIterator[Page]:
+    """The console in Chromium; any error on the page fails the test."""
+    settings = with_tokens(console_allow=("divide", "count", "drop_*"))
+    settings["tokens"] = settings["tokens"].only("admin")
+    chromium = program("chromium", "chromium-browser", "google-chrome")
+    policies = Policies.load(ready_made("gateway"))
+    async with (
+        listening(pipeline or Pipeline(TOOLS, policies=policies), **settings) as base,
+        async_playwright() as driver,
+    ):
+        browser = await driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = await (await browser.new_context(**context)).new_page()
+        errors: list[str] = []
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        await page.goto(base)
+        await expect(page.locator("#list button")).to_have_count(4)
+        await expect(page.locator("#live")).to_have_text("live")
+        yield page
+        await browser.close()
+        assert errors == []
+
+
+async def test_the_counts_and_states_are_said_in_words() -> None:
+    async with page_of() as page:
+        await expect(page.locator("#counts")).to_contain_text("4all")
+        await expect(page.locator("#counts")).to_contain_text("2runnable now")
+        await expect(page.locator("#counts")).to_contain_text("1needs approval")
+        await expect(page.locator("#counts")).to_contain_text("1not released")
+        row = page.locator("#list li", has_text="drop_table")
+        await expect(row).to_contain_text("locked: needs approval")
+        row = page.locator("#list li", has_text="secret")
+        await expect(row).to_contain_text("not released on this console")
+
+
+async def test_filters_narrow_the_list() -> None:
+    async with page_of() as page:
+        names = page.locator("#list .name")
+        await page.fill("#search", "aloud")
+        await expect(names).to_have_text(["count"])
+        await page.fill("#search", "")
+        await page.select_option("#risk", "high")
+        await expect(names).to_have_text(["drop_table"])
+        await page.select_option("#risk", "")
+        await page.select_option("#family", "storage")
+        await expect(names).to_have_text(["drop_table", "secret"])
+        await page.check("#confirm")
+        await expect(names).to_have_text(["drop_table"])
+
+
+async def test_a_call_is_run_and_shown_in_place_under_the_id_of_the_page() -> None:
+    pipeline = Pipeline(TOOLS, policies=Policies.load(ready_made("gateway")))
+    async with page_of(pipeline) as page:
+        await page.click("[data-key=divide]")
+        await page.fill("[name=a]", "3")
+        await page.fill("[name=b]", "2")
+        await page.click("#run")
+        await expect(page.locator("#outcome pre")).to_have_text("1.5")
+        said = await page.locator("#outcome .quiet").inner_text()
+        await expect(page.locator("#spans")).to_contain_text("divide")
+
+    request_id = said.split(" · ")[0].removeprefix("request ")
+    assert request_id.startswith("console-")
+    assert [span.call_id for span in pipeline.trace.spans(tool="divide")] == [request_id]
+
+
+async def test_a_failure_names_the_argument_and_what_to_do() -> None:
+    async with page_of() as page:
+        await page.click("[data-key=divide]")
+        await page.fill("[name=a]", "three")
+        await page.click("#run")
+        outcome = page.locator("#outcome")
+        await expect(outcome).to_contain_text("/b: ")
+        await expect(outcome).to_contain_text("Correct the arguments")
+        await expect(outcome).to_contain_text("nothing was run")
+
+
+async def test_what_a_tool_gives_is_text_and_never_markup() -> None:
+    @tool(name="divide", annotations=Annotations.for_reading())
+    def hostile() -> str:
+        """<img src=x onerror=alert(1)>."""
+        return "<img src=x onerror=alert(1)><script>alert(2)</script>"
+
+    tools = [hostile, count, drop_table, secret]
+    async with page_of(Pipeline(tools)) as page:
+        await page.click("[data-key=divide]")
+        await page.click("#run")
+        await expect(page.locator("#outcome pre")).to_have_text(
+            "<img src=x onerror=alert(1)><script>alert(2)</script>"
+        )
+        assert await page.locator("img").count() == 0
+
+
+async def test_what_is_not_released_cannot_be_run_from_the_page() -> None:
+    async with page_of() as page:
+        await page.click("[data-key=secret]")
+        await expect(page.locator("#run")).to_be_disabled()
+
+
+@pytest.mark.parametrize(
+    "context",
+    [
+        {"viewport": {"width": 1400, "height": 900}},
+        {"viewport": {"width": 390, "height": 800}, "color_scheme": "dark"},
+    ],
+    ids=["wide and light", "narrow and dark"],
+)
+async def test_the_accessibility_check_finds_nothing_serious(context: dict[str, Any]) -> None:
+    axe = (npm_package("axe-core") / "axe.min.js").read_text()
+    async with page_of(**context) as page:
+        await page.click("[data-key=divide]")
+        await page.fill("[name=a]", "x")
+        await page.click("#run")
+        await expect(page.locator("#outcome strong")).to_be_visible()
+        await page.evaluate(axe)
+        found = await page.evaluate("axe.run()")
+        wide = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
+
+    serious = [one for one in found["violations"] if one["impact"] in ("serious", "critical")]
+    assert serious == []
+    assert wide <= 0

@@ -1,0 +1,167 @@
+"""The command `seawall serve` as a process of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import stat
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TOOLS = textwrap.dedent(
+    """
+    import asyncio, pathlib
+    from seawall import Annotations, tool
+
+    @tool(annotations=Annotations.for_reading())
+    async def slow(seconds: float) -> str:
+        "Take a while, and leave a mark."
+        pathlib.Path("begun").touch()
+        await asyncio.sleep(seconds)
+        return "done"
+
+    registry = [slow]
+    """
+)
+
+
+class Served:
+    def __init__(self, process: subprocess.Popen[str], lines: list[str]) -> None:
+        self.process = process
+        self.lines = lines
+        self.base = lines[0].split()[-1]
+
+
+@contextmanager
+def serving(folder: Path, *options: str, **environment: str) -> Iterator[Served]:
+    (folder / "shop.py").write_text(TOOLS)
+    command = [sys.executable, "-m", "seawall", "serve", "--port", "0", *options]
+    if "--registry" not in options:
+        command += ["--registry", "shop:registry"]
+    with subprocess.Popen(
+        command,
+        cwd=folder,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "XDG_STATE_HOME": str(folder / "state"), **environment},
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        try:
+            yield Served(process, [process.stderr.readline(), process.stderr.readline()])
+        finally:
+            process.kill()
+
+
+def waited(path: Path) -> None:
+    until = time.monotonic() + 20
+    while not path.exists():
+        assert time.monotonic() < until, f"{path} never came"
+        time.sleep(0.01)
+
+
+def test_it_says_where_it_is_and_where_its_token_is(tmp_path: Path) -> None:
+    with serving(tmp_path) as served:
+        assert re.fullmatch(r"1 tools at http://127\.0\.0\.1:\d+\n", served.lines[0])
+        path = Path(served.lines[1].split()[-1])
+        token = path.read_text().strip()
+        response = httpx.post(
+            f"{served.base}/breakers/slow",
+            json={"action": "open"},
+            headers={"authorization": f"Bearer {token}"},
+        )
+
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert response.status_code == 200
+        assert token not in "".join(served.lines)
+
+
+def test_told_to_stop_it_lets_a_call_end_and_takes_no_other(tmp_path: Path) -> None:
+    with serving(tmp_path) as served, httpx.Client(base_url=served.base) as client:
+        answers: list[httpx.Response] = []
+        body = {"tool": "slow", "arguments": {"seconds": 1}}
+        asking = threading.Thread(
+            target=lambda: answers.append(client.post("/tools/call", json=body))
+        )
+        asking.start()
+        waited(tmp_path / "begun")
+        served.process.send_signal(signal.SIGTERM)
+        asking.join(20)
+        served.process.wait(20)
+
+        assert [answer.json()["text"] for answer in answers] == ["done"]
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(f"{served.base}/healthz")
+
+
+def test_a_call_that_takes_longer_than_the_drain_is_broken_off(tmp_path: Path) -> None:
+    with serving(tmp_path, "--drain", "1") as served, httpx.Client(base_url=served.base) as client:
+        body = {"tool": "slow", "arguments": {"seconds": 60}}
+
+        def ask() -> None:
+            with pytest.raises(httpx.HTTPError):
+                client.post("/tools/call", json=body).raise_for_status()
+
+        asking = threading.Thread(target=ask)
+        asking.start()
+        waited(tmp_path / "begun")
+        served.process.send_signal(signal.SIGTERM)
+        served.process.wait(20)
+        asking.join(20)
+
+        assert not asking.is_alive()
+
+
+def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
+    with serving(tmp_path) as served:
+        port = served.base.rpartition(":")[2]
+        ran = subprocess.run(
+            [sys.executable, "-m", "seawall", "serve", "--port", port],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")},
+        )
+
+    assert ran.returncode == 2
+    assert "cannot be listened on" in ran.stderr
+    assert "--port" in ran.stderr
+
+
+def test_another_address_without_a_token_is_refused(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "seawall", "serve", "--host", "0.0.0.0", "--port", "0"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "XDG_STATE_HOME": str(tmp_path)},
+    )
+
+    assert ran.returncode == 2
+    assert "callers need a token" in ran.stderr
+
+
+def test_no_log_line_has_a_secret(tmp_path: Path) -> None:
+    with serving(tmp_path, SEAWALL_TOKEN="caller-secret-0123456789") as served:
+        for headers in ({}, {"authorization": "Bearer caller-secret-0123456789"}):
+            body = {"tool": "slow", "arguments": {"seconds": "planted-secret"}}
+            httpx.post(f"{served.base}/tools/call?token=planted", json=body, headers=headers)
+        httpx.get(f"{served.base}/nothing?x=planted-secret")
+        served.process.send_signal(signal.SIGTERM)
+        assert served.process.stderr is not None
+        said = "".join(served.lines) + served.process.stderr.read()
+
+    assert "planted" not in said
+    assert "caller-secret" not in said

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from seawall import ConfigurationError
+from seawall.edges.gateway.settings import GatewaySettings
+from seawall.edges.gateway.tokens import token_of
+
+TOKEN = token_of("one", "a-token-of-some-length", "call")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "127.8.8.8"])
+def test_loopback_needs_no_token(host: str) -> None:
+    assert GatewaySettings(host=host).is_loopback
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.1", "gateway.example"])
+def test_other_addresses_need_a_token_that_may_call(host: str) -> None:
+    with pytest.raises(ConfigurationError, match="can be reached from elsewhere"):
+        GatewaySettings(host=host)
+    with pytest.raises(ConfigurationError, match="can be reached from elsewhere"):
+        GatewaySettings(host=host, tokens=token_of("x", "a-token-of-some-length", "admin"))
+    assert not GatewaySettings(host=host, tokens=TOKEN).is_loopback
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"port": -1},
+        {"port": 70_000},
+        {"max_body_bytes": 0},
+        {"max_in_flight": 0},
+        {"drain_s": 0},
+        {"client_rate": "often"},
+    ],
+)
+def test_a_setting_that_cannot_work_is_named(settings: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        GatewaySettings(**settings)
+
+    assert caught.value.faults[0].key == next(iter(settings))
+
+
+def test_an_address_of_all_is_no_name() -> None:
+    hosts = GatewaySettings(host="0.0.0.0", tokens=TOKEN, allow_hosts=("Tools.Example",)).hosts
+
+    assert "0.0.0.0" not in hosts
+    assert "tools.example" in hosts
