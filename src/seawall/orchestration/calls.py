@@ -34,7 +34,7 @@ _ARGUMENTS = ("arguments", "input", "args")
 def call_of(given: Any) -> ToolCall:
     """Read one call; raises `TypeError` for what has none of the shapes."""
     if isinstance(given, ToolCall):
-        return given
+        return _in_its_order(given)
     if isinstance(given, (tuple, list)) and 1 <= len(given) <= 3:
         name, arguments, call_id = (*given, None, None)[:3]
         return ToolCall(name, arguments, _id(call_id))
@@ -46,6 +46,15 @@ def call_of(given: Any) -> ToolCall:
         f"a {type(given).__name__} is no call: give a ToolCall, a pair of name and arguments, or"
         " the mapping that a model API gives"
     )
+
+
+def _in_its_order(call: ToolCall) -> ToolCall:
+    name: Any = call.name  # whatever its type says
+    call_id: Any = call.id
+    if isinstance(name, str) and (call_id is None or isinstance(call_id, str)):
+        return call
+    kinds = ", ".join(type(part).__name__ for part in (name, call.arguments, call_id))
+    raise TypeError(f"a ToolCall is made of name, arguments and id, in this order; not of {kinds}")
 
 
 def _of_mapping(shape: Mapping[str, Any]) -> ToolCall:
@@ -90,6 +99,8 @@ def members_of(given: Iterable[Any], new_id: Callable[[], str]) -> list[Member]:
 
     All are read before any is run, so what is no call is told at once.
     """
+    if isinstance(given, (str, Mapping, ToolCall)):
+        raise TypeError(f"calls must be a list of calls; a single {type(given).__name__} is none")
     calls = [call_of(each) for each in given]
     ids = _Ids(call.id for call in calls)
     members = [Member(position, call, call.id or new_id()) for position, call in enumerate(calls)]

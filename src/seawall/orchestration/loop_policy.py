@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from seawall.contract.content import TextContent
 from seawall.contract.failure import FailureCode
-from seawall.policy.settings import Bounds, LoopSettings, check_bounds, loop_bounds
+from seawall.policy.settings import Bounds, LoopSettings, check_bounds, loop_bounds, within
 
 if TYPE_CHECKING:
     from seawall.contract.result import ToolResult
@@ -18,6 +17,8 @@ if TYPE_CHECKING:
 LAYER = "loop_detector"
 
 MAX_REASON = 300
+MAX_S = 1e9
+"""Seconds that are no limit any more."""
 
 GUIDANCE = (
     "Do not repeat it. Use what you have, try something else, or tell the user what stands in the"
@@ -46,10 +47,10 @@ class LoopPolicy(LoopSettings, frozen=True, kw_only=True):
 
     def _judge_bounds(self) -> Bounds:
         return (
-            ("judge_after", "at least 0", self.judge_after >= 0),
-            ("judge_every", "at least 1", self.judge_every >= 1),
-            ("judge_confidence", "from 0 to 1", 0 <= self.judge_confidence <= 1),
-            ("judge_within_s", "above 0", 0 < self.judge_within_s < math.inf),
+            ("judge_after", "at least 0", within(self.judge_after, 0)),
+            ("judge_every", "at least 1", within(self.judge_every, 1)),
+            ("judge_confidence", "from 0 to 1", within(self.judge_confidence, 0, 1)),
+            ("judge_within_s", "above 0", within(self.judge_within_s, 1e-9, MAX_S)),
         )
 
 

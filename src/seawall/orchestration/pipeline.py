@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from seawall.contract.decision import Action, Decision
@@ -15,6 +16,12 @@ from seawall.layers.risk_gate import Gate, RiskGate
 from seawall.layers.risk_policies import AllowlistPolicy, CallPolicy, RiskPolicy
 from seawall.orchestration.calls import members_of
 from seawall.orchestration.front import RowDoors
+from seawall.orchestration.given import (
+    check_given,
+    check_limits,
+    check_policies,
+    check_session,
+)
 from seawall.orchestration.home import Home
 from seawall.orchestration.hooked import Hooks
 from seawall.orchestration.loop import LoopDetector
@@ -40,7 +47,7 @@ from seawall.registry.registry import Registry
 from seawall.registry.wrapping import wrap
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
     from types import TracebackType
 
     from seawall.contract.decision import Prepared
@@ -89,6 +96,23 @@ class Pipeline:
         on_progress: Progress | None = None,
         on_defect: Literal["result", "raise"] = "result",
     ) -> None:
+        recorders = tuple(recorders) if isinstance(recorders, Iterable) else recorders
+        check_given(
+            policies,
+            recorders,
+            layers=layers,
+            hooks=hooks,
+            loop=loop,
+            environment=environment,
+            trace=trace,
+            usage=usage,
+            metrics=metrics,
+            clock=clock,
+            chance=chance,
+            digest_key=digest_key,
+            on_progress=on_progress,
+            on_defect=on_defect,
+        )
         self.registry = registry if isinstance(registry, Registry) else wrap(registry)
         self.clock = clock or SystemClock()
         self.policies = policies or Policies.default()
@@ -196,8 +220,10 @@ class Pipeline:
         if route is None:
             return self._unknown(name, arguments, call_id, session or self._session, watch)
         self._home.enter()
+        if session is not None and session.__class__ is not Session:
+            check_session(session)
         if timeout_s is not None or deadline_s is not None:
-            _checked(timeout_s=timeout_s, deadline_s=deadline_s)
+            check_limits(timeout_s=timeout_s, deadline_s=deadline_s)
         call = self._invocation(
             route, arguments, call_id or self._new_id(), session or self._session
         )
@@ -226,6 +252,8 @@ class Pipeline:
         `on_event`, a plain function, is told of starts, progress and ends as they happen.
         """
         self._home.enter()
+        if session is not None:
+            check_session(session)
         if execution not in (None, "parallel", "sequential"):
             raise ValueError(f"execution must be parallel or sequential; it is {execution!r}")
         turn = Turn(
@@ -353,6 +381,8 @@ class Pipeline:
         session: Session | None = None,
     ) -> Prepared | ToolResult:
         """Parse, mend and check arguments without running anything: what would run, or why not."""
+        if session is not None:
+            check_session(session)
         route = self._routes.get(name) if isinstance(name, str) else None
         if route is None:
             return self._refused(name, "", session or self._session)
@@ -390,6 +420,7 @@ class Pipeline:
         or `loop` was given, `[trace]` only where a pipeline is made. Raises `ConfigurationError`,
         and changes nothing, if any tool's new policy cannot work.
         """
+        check_policies(policies)
         gate = self._gate if self._own_gate else self._made_gate(None, self._confirm, policies)
         present = tuple(self._routes.items())
         trial = self._builder.trial(policies, {Gate: gate})
@@ -638,9 +669,3 @@ def _width(width: int) -> int:
         said = f"must be a whole number, at least 1 (got {width!r})"
         raise ConfigurationError([Fault(said, key="max_turn_width")])
     return width
-
-
-def _checked(**limits: float | None) -> None:
-    for name, seconds in limits.items():
-        if seconds is not None and not seconds > 0:
-            raise ValueError(f"{name} must be above 0, or None for no limit; it is {seconds!r}")

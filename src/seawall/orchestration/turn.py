@@ -68,6 +68,8 @@ class Turn:
         truncated: bool,
         on_event: Callable[[TurnEvent], Any] | None,
     ) -> None:
+        if on_event is not None and not callable(on_event):
+            raise TypeError(f"on_event must be a function; it is {on_event!r:.80}")
         if inspect.iscoroutinefunction(on_event):
             raise TypeError(
                 "on_event must be a plain function; one that sends may put the events into an"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import math
+from typing import Any, Literal
 
 import msgspec
 
@@ -87,12 +88,18 @@ def loop_bounds(loop: LoopSettings) -> Bounds:
     """Tell the bounds of the numbers that say what a loop is."""
     most = MAX_WINDOW if loop.window is None else loop.window
     return (
-        ("threshold", "from 2 to the window", 2 <= loop.threshold <= most),
-        ("window", f"at most {MAX_WINDOW}", most <= MAX_WINDOW),
-        ("cycle_rounds", "from 2 to 100, or None", 2 <= (loop.cycle_rounds or 2) <= 100),
-        ("pause_s", "above 0, or None", loop.pause_s is None or loop.pause_s > 0),
+        ("threshold", "from 2 to the window", within(loop.threshold, 2, most)),
+        ("window", f"from 2 to {MAX_WINDOW}, or None", within(most, 2, MAX_WINDOW)),
+        ("cycle_rounds", "from 2 to 100, or None", within(loop.cycle_rounds or 2, 2, 100)),
+        ("pause_s", "above 0, or None", loop.pause_s is None or within(loop.pause_s, 1e-9)),
         ("scope", "all or sessions", loop.scope in ("all", "sessions")),
     )
+
+
+def within(value: Any, least: float, most: Any = math.inf) -> bool:
+    """Whether a value is a number from `least` to `most`."""
+    numbers = all(isinstance(one, (int, float)) and one is not True for one in (value, most))
+    return numbers and least <= value <= most
 
 
 def check_bounds(settings: object, bounds: Bounds, prefix: str = "") -> None:
