@@ -6,19 +6,21 @@ import asyncio
 import contextvars
 import functools
 import json
+import logging
 import threading
 import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from seawall import Annotations, Pipeline, Policies, RunPolicy
 from seawall.contract.failure import Failure, FailureCode, ToolFailed
 from seawall.contract.result import ToolResult
 from seawall.contract.tool import Tool
 from seawall.pipeline import execute
 from seawall.pipeline.execute import executing, is_async
 from seawall.pipeline.threads import Threads, Workers
-from seawall.testing import LayerBench
+from seawall.testing import FakeClock, LayerBench, scripted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -455,3 +457,36 @@ async def test_an_iterator_in_what_a_plain_function_gives_is_asked_in_its_thread
 
     assert result.structured_content == {"n": [1]}
     assert threads != [threading.current_thread()]
+
+
+@pytest.mark.parametrize(
+    ("error", "policy", "levels"),
+    [
+        (OSError("down"), RunPolicy(), [logging.WARNING]),
+        (OSError("down"), RunPolicy(max_retries=2), [logging.INFO, logging.INFO, logging.WARNING]),
+        (PermissionError("no"), RunPolicy(max_retries=2), [logging.WARNING]),
+    ],
+)
+async def test_what_a_tool_raised_is_a_warning_once_a_call(
+    caplog: pytest.LogCaptureFixture, error: Exception, policy: RunPolicy, levels: list[int]
+) -> None:
+    tool = scripted(error, name="t", annotations=Annotations.for_reading())
+    clock = FakeClock()
+    pipeline = Pipeline([tool], policies=Policies(default=policy), clock=clock)
+
+    with caplog.at_level(logging.INFO, "seawall"):
+        await clock.run(pipeline.call("t"))
+
+    assert [record.levelno for record in caplog.records] == levels
+
+
+async def test_a_tool_that_is_never_tried_again_is_warned_of_at_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    policies = Policies(default=RunPolicy(max_retries=2))
+    pipeline = Pipeline([scripted(OSError("down"), name="t")], policies=policies)
+
+    with caplog.at_level(logging.INFO, "seawall"):
+        await pipeline.call("t")
+
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]

@@ -253,3 +253,14 @@ def test_a_report_says_how_much_it_leaves_out(limit: int, last: str) -> None:
         counter(usage, tool)(finished())
 
     assert usage.report(limit).splitlines()[-1] == last
+
+
+def test_a_tool_that_never_ran_has_no_share_of_successes_in_the_report() -> None:
+    usage = UsageTracker(FakeClock())
+    handle = usage.for_tool("t")
+    assert handle.on_call is not None
+
+    handle.on_call(finished(executed_s=None))
+
+    assert "ok," in usage.report()
+    assert "% ok" not in usage.report()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
+import logging
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -26,6 +27,7 @@ from seawall.pipeline.threads import NoThread
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Generator, Iterator
 
+    from seawall.contract.failure import Failure
     from seawall.contract.tool import Executor, Tool
     from seawall.pipeline.clock import Clock
     from seawall.pipeline.invocation import Handler, Invocation
@@ -97,11 +99,22 @@ def _failed(
     if call.attempt == context.attempt:
         call.error = error
     secrets = secret_values(call.tool.input_schema, call.known_arguments())
-    if not is_answer(error):
-        log_frames(f"tool {call.tool.name!r} raised", error, secrets=secrets)
     wait_s = retry_after_of(error, clock.wall)
     failure = failure_of(error, retry_after_s=wait_s, secrets=secrets)
+    if not is_answer(error):
+        level = logging.INFO if _is_tried_again(call, failure) else logging.WARNING
+        log_frames(f"tool {call.tool.name!r} raised", error, level=level, secrets=secrets)
     return result_of(ToolResult.of_failure(failure), call)
+
+
+def _is_tried_again(call: Invocation, failure: Failure) -> bool:
+    """Whether another attempt is to be expected, so that this one is no news yet."""
+    return (
+        failure.retryable is True
+        and call.tool.retry_safe
+        and call.attempt < call.policy.attempts
+        and not call.shown
+    )
 
 
 def is_async(executor: Executor) -> bool:

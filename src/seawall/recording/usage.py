@@ -190,7 +190,7 @@ def _line(usage: Usage) -> str:
         one_line(usage.tool),
         f"{usage.invocations} calls",
         f"{usage.successes} ok, {usage.failures} failed, {usage.refusals} refused",
-        "" if rate is None else f"{rate:.0%} ok",
+        f"{rate:.0%} ok" if rate is not None and usage.runs else "",
         "" if mean_s is None else f"mean {mean_s:.3f} s",
         f"last error {usage.last_error}" if usage.last_error else "",
         "" if usage.last_used is None else f"last used {moment(usage.last_used)}",

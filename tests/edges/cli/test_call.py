@@ -143,7 +143,12 @@ def test_a_call_can_be_given_less_time(run: Run, option: str) -> None:
     assert "hang gave no answer within" in ran.stderr
 
 
-@pytest.mark.parametrize("value", ["0", "-1", "nan", "inf", "soon"])
+@pytest.mark.parametrize("value", ["10ms", "0.01s", "0.01"])
+def test_a_time_may_have_a_unit(run: Run, value: str) -> None:
+    assert run("hang", "--timeout", value).exit_code == 6
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "nan", "inf", "soon", "2 weeks", "0s"])
 def test_a_time_that_is_none_is_a_usage_error(run: Run, value: str) -> None:
     assert run("hang", "--timeout", value).exit_code == 2
 

@@ -163,3 +163,19 @@ def test_what_the_policy_probably_did_not_mean_is_noted(run: Run) -> None:
     Path("mine.toml").write_text("[tools.wip]\ntimeout_s = 3\n")
 
     assert "note: tools.wip" in run("--policy", "mine.toml").stderr
+
+
+def test_a_name_is_enough_to_describe_a_tool(run: Run) -> None:
+    assert run("wipe").stdout == run("--describe", "wipe").stdout
+    assert run("wipe", "--describe", "wipe").stdout == run("wipe").stdout
+    assert run("wipe", "--describe", "odd").exit_code == 2
+
+
+def test_retries_that_are_never_made_are_said_to_be_unused(run: Run) -> None:
+    Path("mine.toml").write_text("[tools.wipe]\nmax_retries = 3\n")
+
+    described = run("wipe", "--policy", "mine.toml").stdout
+    data = json.loads(run("wipe", "--policy", "mine.toml", "--json").stdout)
+
+    assert "3 (unused: not retry-safe)" in described
+    assert (data["retries"], data["policy"]["max_retries"]) == (0, 3)

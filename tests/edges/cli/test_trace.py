@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +14,8 @@ from typer.testing import CliRunner, Result
 
 from seawall.contract.span import Digest, Outcome, Span
 from seawall.edges.cli.app import app
-from seawall.edges.cli.trace import COLUMNS, spans_from
+from seawall.edges.cli.paper import Paper
+from seawall.edges.cli.trace import COLUMNS, NARROW_COLUMNS, TraceOptions, spans_from, trace
 from seawall.orchestration.pipeline import Pipeline
 from seawall.testing import FakeClock, scripted
 
@@ -208,3 +211,27 @@ def test_what_is_done_again_and_again_is_suggested_as_a_shortcut(run: Any) -> No
     assert json.loads(definition)["id"] == "shortcut.a_then_b"
     assert json.loads(run("often.json", "--suggest", "--json").stdout)[0]["count"] == 3
     assert "Nothing was done again and again" in run("spans.json", "--suggest").stderr
+
+
+class Screen(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("columns", "shown"), [("80", NARROW_COLUMNS), ("160", COLUMNS)])
+def test_on_a_terminal_a_span_is_one_line(
+    run: Any, monkeypatch: pytest.MonkeyPatch, columns: str, shown: tuple[str, ...]
+) -> None:
+    assert run  # the files are there
+    monkeypatch.setenv("COLUMNS", columns)
+    monkeypatch.setenv("NO_COLOR", "1")
+    screen = Screen()
+
+    trace("spans.json", TraceOptions(), Paper(screen), Paper(Screen()))
+
+    plain = re.sub(r"\x1b\[[\d;]*m", "", screen.getvalue())
+    lines = [line for line in plain.splitlines() if line.strip()]
+    head = next(line for line in lines if line.startswith(shown[0]))
+    assert tuple(head.split()) == shown
+    assert len(lines) == 3 + len(SPANS)
+    assert max(map(len, lines)) <= int(columns)

@@ -88,6 +88,10 @@ def run_demo(
 
 @app.command("tools")
 def list_tools(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME]", help="Everything about this tool.", show_default=False),
+    ] = None,
     *,
     registry: RegistryOption = None,
     policy: PolicyOption = None,
@@ -97,7 +101,7 @@ def list_tools(
             "--describe",
             metavar="NAME",
             help="Everything about one tool: schema, examples, and which rule of the policy gave"
-            " each value.",
+            " each value. The same as NAME.",
         ),
     ] = None,
     as_json: JsonOption = False,
@@ -106,14 +110,27 @@ def list_tools(
     from seawall.edges.cli.paper import Paper  # noqa: PLC0415  # loaded by the command that needs it
     from seawall.edges.cli.tools import ToolsOptions, tools  # noqa: PLC0415  # as above
 
-    options = ToolsOptions(registry=registry, policy=policy, describe=describe, as_json=as_json)
+    if None not in (name, describe) and name != describe:
+        raise typer.BadParameter(f"one tool at a time: {name} or {describe}")
+    options = ToolsOptions(
+        registry=registry, policy=policy, describe=describe or name, as_json=as_json
+    )
     with configuration_errors():
         code = tools(options, Paper(), Paper(sys.stderr))
     raise typer.Exit(code)
 
 
-def _seconds(value: float | None) -> float | None:
-    if value is not None and not 0 < value < math.inf:
+def _seconds(raw: str) -> float:
+    from seawall.policy.units import duration  # noqa: PLC0415  # loaded when it is needed
+
+    try:
+        value = float(raw)
+    except ValueError:
+        try:
+            value = duration(raw)
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from None
+    if not 0 < value < math.inf:
         raise typer.BadParameter(f"must be a number of seconds above 0, not {value:g}")
     return value
 
@@ -148,14 +165,16 @@ def call_tool(
     timeout: Annotated[
         float | None,
         typer.Option(
-            metavar="SECONDS", callback=_seconds, help="For each attempt, instead of the policy's."
+            metavar="SECONDS",
+            parser=_seconds,
+            help="For each attempt, instead of the policy's; 2, 2s, 500ms, 1m.",
         ),
     ] = None,
     deadline: Annotated[
         float | None,
         typer.Option(
             metavar="SECONDS",
-            callback=_seconds,
+            parser=_seconds,
             help="For the whole call: questions, waits and attempts together.",
         ),
     ] = None,

@@ -68,6 +68,7 @@ def summary(tool: Tool, registry: Registry, policies: Policies) -> dict[str, Any
         "annotations": given_hints(tool.annotations),
         "retry_safe": tool.retry_safe,
         "quarantined": registry.quarantine_reason(tool.name),
+        "retries": _retries(tool, policy),
         "policy": msgspec.to_builtins(policy),
     }
 
@@ -218,13 +219,20 @@ class _Page:
     def _policy(self, tool: Tool, policies: Policies) -> None:
         self._title("policy")
         rows = [
-            (key, _plain(given.value), given.rule) for key, given in policies.explain(tool).items()
+            (key, _in_use(key, given.value, tool), given.rule)
+            for key, given in policies.explain(tool).items()
         ]
         self._paper.table(("setting", "value", "by the rule"), rows)
 
     def _title(self, title: str) -> None:
         self._paper.line("")
         self._paper.line((title, "bold"))
+
+
+def _in_use(key: str, value: Any, tool: Tool) -> str:
+    """Write a value of the policy; of retries that are never made, say so."""
+    unused = key in ("max_retries", "delays_s") and value and not tool.retry_safe
+    return f"{_plain(value)} (unused: not retry-safe)" if unused else _plain(value)
 
 
 def _plain(value: Any) -> str:

@@ -23,6 +23,9 @@ MAX_BYTES = 256 * 1024 * 1024
 MAX_FAULTS = 10
 
 COLUMNS = ("started", "tool", "outcome", "reason", "attempt", "ms", "arguments", "call", "verdicts")
+NARROW_COLUMNS = ("at", "tool", "outcome", "reason", "try", "ms", "call")
+WIDE = 140
+"""Columns of a terminal that has room for all; times are those of the day below it."""
 OUTCOMES = tuple(outcome.value for outcome in Outcome)
 
 
@@ -68,7 +71,7 @@ def trace(file: str, options: TraceOptions, paper: Paper, errors: Paper) -> Exit
     counts = Counter(span.outcome.value for span in chosen)
     paper.text(", ".join(f"{name} {counts[name]}" for name in OUTCOMES))
     if listed:
-        paper.table(COLUMNS, [_row(span) for span in listed])
+        _table(listed, paper)
     return Exit.OK
 
 
@@ -136,6 +139,15 @@ def _row(span: Span) -> tuple[str, ...]:
         one_line(span.call_id) or "-",
         " ".join(map(one_line, span.verdicts)) or "-",
     )
+
+
+def _table(spans: Sequence[Span], paper: Paper) -> None:
+    rows = [_row(span) for span in spans]
+    if not paper.is_terminal or paper.width >= WIDE:
+        paper.table(COLUMNS, rows)
+        return
+    short = [(row[0][11:23], *row[1:6], row[7]) for row in rows]
+    paper.table(NARROW_COLUMNS, short)
 
 
 def _histogram(spans: Sequence[Span], paper: Paper, *, as_json: bool) -> None:
