@@ -483,3 +483,38 @@ def test_ready_made_files_are_extended_by_name() -> None:
         "annotations: none given -> preset mutating (policies/strict.toml:"
     )
     assert policies.for_tool(a_tool("ask_user")) == RunPolicy()
+
+
+def test_everything_in_a_file_that_fits_no_tool_is_told_with_its_line() -> None:
+    policies = load(
+        """
+        extends = "default"
+        [tools.gone]
+        timeout_s = 5
+        [tools."old_*"]
+        timeout_s = 5
+        [tools."cal*"]
+        timeout_s = 5
+        [families.files]
+        match = "file_*"
+        max_retries = 1
+        [families.here]
+        match = "calc*"
+        max_retries = 1
+        [risk]
+        allow = ["calculate", "calcluate"]
+        deny = ["drop_*"]
+        [loop]
+        exempt = ["poll_*"]
+        """
+    )
+
+    assert policies.notes([a_tool("calculate")]) == (
+        "tools.gone (x.toml:3) fits no tool",
+        'tools."old_*" (x.toml:5) fits no tool',
+        "families.files (x.toml:9) fits no tool",
+        "risk.allow (x.toml:16) 'calcluate' fits no tool; did you mean calculate?",
+        "risk.deny (x.toml:17) 'drop_*' fits no tool",
+        "loop.exempt (x.toml:19) 'poll_*' fits no tool",
+    )
+    assert policies.notes() == ()

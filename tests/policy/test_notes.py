@@ -10,7 +10,7 @@ from seawall.contract.policy import RunPolicy
 from seawall.contract.tool import Tool
 from seawall.policy.changes import Changes
 from seawall.policy.explain import Given
-from seawall.policy.notes import default_note, duration_note, misspelt_note
+from seawall.policy.notes import default_note, duration_note, idle_note
 
 
 async def answer(arguments: dict[str, Any], context: Any) -> str:
@@ -66,12 +66,29 @@ def test_a_default_that_says_what_it_means_is_not_worth_a_word(
     assert default_note(default, "default") is None
 
 
-def test_a_rule_for_a_tool_of_nearly_that_name_is_told() -> None:
-    note = misspelt_note("htp_check", "tools.htp_check (x.toml:3)", ["calculate", "http_check"])
+@pytest.mark.parametrize("is_own", [True, False])
+def test_a_rule_for_a_tool_of_nearly_that_name_is_told(*, is_own: bool) -> None:
+    tools = ["calculate", "http_check"]
+
+    note = idle_note("tools.htp_check (x.toml:3)", "htp_check", tools, is_own=is_own)
 
     assert note == "tools.htp_check (x.toml:3) fits no tool; did you mean http_check?"
 
 
 @pytest.mark.parametrize("tools", [[], ["calculate"], ["ask_user"]])
-def test_a_rule_for_a_tool_that_is_not_there_is_no_mistake(tools: list[str]) -> None:
-    assert misspelt_note("ask_user_choice", "tools.ask_user_choice", tools) is None
+def test_a_rule_of_others_for_a_tool_that_is_not_there_is_no_mistake(tools: list[str]) -> None:
+    where = "tools.ask_user_choice"
+
+    assert idle_note(where, "ask_user_choice", tools, is_own=False) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "note"),
+    [
+        ("files", "families.files (x.toml:1) fits no tool"),
+        (None, "families.files (x.toml:1) fits no tool"),
+        ("old_*", "families.files (x.toml:1) 'old_*' fits no tool"),
+    ],
+)
+def test_what_fits_no_tool_in_a_file_of_ones_own_is_told(name: str | None, note: str) -> None:
+    assert idle_note("families.files (x.toml:1)", name, ["calculate"], is_own=True) == note

@@ -24,18 +24,19 @@ from seawall.policy.changes import Changes, Family, gives_timeout
 from seawall.policy.checks import sound_sections
 from seawall.policy.explain import Given, Rule, explained, policy_from, settle
 from seawall.policy.members import Members
-from seawall.policy.notes import default_note, duration_note, misspelt_note
+from seawall.policy.notes import default_note, duration_note, idle_note
 from seawall.policy.origins import Origins
 from seawall.policy.patterns import Pattern, is_pattern
 from seawall.policy.rules import Rules
 from seawall.policy.settings import ConsoleSettings, LoopSettings, RiskSettings, TraceSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from seawall.contract.policy import RunPolicy
     from seawall.contract.tool import Tool
+    from seawall.policy.origins import KeyPath
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -93,9 +94,9 @@ class Policies:
             reason: rules.by_annotations(reason, preset)
             for reason, preset in _BY_ANNOTATIONS.items()
         }
+        self._chosen_by = {name: Members(name, family) for name, family in grouped.items()}
         self._families = [
-            (Members(name, family), rules.rule(("families", name)))
-            for name, family in grouped.items()
+            (members, rules.rule(("families", name))) for name, members in self._chosen_by.items()
         ]
         named = {name: rules.rule(("tools", name)) for name in tools}
         self._exact = {name: rule for name, rule in named.items() if not is_pattern(name)}
@@ -149,14 +150,40 @@ class Policies:
     def notes(self, tools: Iterable[Tool] = ()) -> tuple[str, ...]:
         """Say what is allowed but was probably not meant, for the tools that there are."""
         by_name = {tool.name: tool for tool in tools}
-        absent = [name for name in self._exact if name not in by_name]
-        unruled = sorted(by_name.keys() - self._exact.keys())
         found = (
             self._default_note,
             *map(self.duration_note, by_name.values()),
-            *(misspelt_note(name, self._origins.said(("tools", name)), unruled) for name in absent),
+            *(self._idle_note(by_name, path, name) for path, name in self._idle(by_name)),
         )
         return tuple(filter(None, found))
+
+    def _idle(self, tools: Mapping[str, Tool]) -> Iterator[tuple[KeyPath, str | None]]:
+        """Find what fits none of the tools: its path, and the name or pattern that it is about."""
+        if not tools:
+            return
+        yield from ((("tools", name), name) for name in self._exact if name not in tools)
+        for pattern, _ in self._patterns:
+            if not any(map(pattern.fits, tools)):
+                yield ("tools", pattern.text), pattern.text
+        for name, members in self._chosen_by.items():
+            if not any(members.chosen(tool) or members.named_by(tool) for tool in tools.values()):
+                yield ("families", name), None
+        listed = {
+            ("risk", "allow"): self.risk.allow or (),
+            ("risk", "ask"): self.risk.ask,
+            ("risk", "deny"): self.risk.deny,
+            ("loop", "exempt"): () if self.loop is None else self.loop.exempt,
+        }
+        for path, names in listed.items():
+            yield from ((path, name) for name in names if not any(map(Pattern(name).fits, tools)))
+
+    def _idle_note(self, tools: Mapping[str, Tool], path: KeyPath, name: str | None) -> str | None:
+        return idle_note(
+            self._origins.said(path),
+            name,
+            sorted(tools.keys() - self._exact.keys() if path[0] == "tools" else tools),
+            is_own=self._origins.is_own(path),
+        )
 
     def _rules(self, tool: Tool) -> tuple[Rule, ...]:
         """Collect the rules for a tool, the least specific first."""

@@ -42,7 +42,15 @@ def default_note(default: RunPolicy | Changes | None, where: str) -> str | None:
     )
 
 
-def misspelt_note(name: str, where: str, tools: Collection[str]) -> str | None:
-    """Say that a rule fits no tool but one of nearly the same name."""
-    found = process.extractOne(name, tools, scorer=fuzz.ratio, score_cutoff=_CLOSE)
-    return f"{where} fits no tool; did you mean {found[0]}?" if found else None
+def idle_note(where: str, name: str | None, tools: Collection[str], *, is_own: bool) -> str | None:
+    """Say that what stands in a policy fits no tool, if that is probably a mistake.
+
+    It is if a name is nearly the same; and in a file of one's own, which is written for the tools
+    that there are, always. `name` is None for what chooses tools by something else.
+    """
+    shown = "" if name is None or name in where else f" {name!r}"
+    if name is not None:
+        found = process.extractOne(name, tools, scorer=fuzz.ratio, score_cutoff=_CLOSE)
+        if found:
+            return f"{where}{shown} fits no tool; did you mean {found[0]}?"
+    return f"{where}{shown} fits no tool" if is_own else None

@@ -13,6 +13,9 @@ from seawall.contract.errors import ConfigurationError, Fault
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+READY_MADE = "policies/"
+"""How the files that come with Seawall are named for a reader begin."""
+
 KeyPath = tuple[str, ...]
 """The keys from the top of a document down to one of its values."""
 
@@ -45,6 +48,11 @@ class Origins:
     def said(self, path: KeyPath) -> str:
         """Name a section for a reader, with its line."""
         return dotted(path) + self.line(path)
+
+    def is_own(self, path: KeyPath) -> bool:
+        """Whether a section stands in a file, and in none of those that come with Seawall."""
+        place = place_of(path, self._places)
+        return place is not None and not place.file.startswith(READY_MADE)
 
     def fault(self, path: KeyPath, message: str) -> None:
         """Note what is wrong with a key."""

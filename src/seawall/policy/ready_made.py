@@ -7,6 +7,7 @@ from pathlib import Path
 
 from seawall.contract.errors import ConfigurationError, Fault
 from seawall.policy.changes import unknown
+from seawall.policy.origins import READY_MADE
 
 
 def ready_made_names() -> tuple[str, ...]:
@@ -24,7 +25,7 @@ def ready_made(name: str) -> Path:
 
 def label_of(path: Path) -> str:
     """Name a policy file for a reader: one that comes with Seawall shorter than its path."""
-    return f"policies/{path.name}" if path.parent == _folder() else str(path)
+    return f"{READY_MADE}{path.name}" if path.parent == _folder() else str(path)
 
 
 def _folder() -> Path:
