@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from seawall import Pipeline, Policies, Tool, ToolContext
 from seawall.contract.failure import FailureCode
 from seawall.contract.policy import RunPolicy
 from seawall.layers.bulkhead import Bulkhead
@@ -223,3 +224,36 @@ async def test_tools_do_not_take_each_others_places() -> None:
     result = await works.bench.call(compose([other], works.bench.execute()))
 
     assert result.text == "done"
+
+
+# --- tools that call themselves
+
+
+def calling_itself(limit: int) -> Pipeline:
+    async def again(arguments: dict[str, Any], context: ToolContext) -> str:
+        await asyncio.sleep(0)
+        if not arguments["n"]:
+            return "end"
+        return (await context.call_tool("again", {"n": arguments["n"] - 1})).render()
+
+    tool = Tool(name="again", description="", input_schema={}, executor=again)
+    return Pipeline([tool], policies=Policies(default=RunPolicy(max_concurrency=limit)))
+
+
+@pytest.mark.parametrize(("limit", "depth", "fits"), [(3, 2, True), (3, 3, False), (1, 1, False)])
+async def test_a_tool_whose_places_all_wait_for_it_is_refused_at_once(
+    limit: int, depth: int, *, fits: bool
+) -> None:
+    result = await calling_itself(limit).call("again", {"n": depth})
+
+    assert (result.text == "end") is fits
+    assert fits or "all of them wait for calls like this one" in result.text
+
+
+async def test_of_chains_that_would_wait_for_each_other_some_go_on() -> None:
+    pipeline = calling_itself(2)
+
+    results = await asyncio.gather(*(pipeline.call("again", {"n": 1}) for _ in range(6)))
+
+    assert any(result.text == "end" for result in results)
+    assert all(result.text for result in results)

@@ -78,8 +78,11 @@ class Bulkhead:
         seconds, by_deadline = self._patience(call)
         if seconds is not None and seconds <= 0:
             return self._too_late(call)
+        inside = _around(call)
+        if inside and room.is_stuck(inside):
+            return self._overloaded(call, "and all of them wait for calls like this one")
         self._count(self.name, "waited")
-        entered = await room.wait(self._clock, seconds)
+        entered = await room.wait(self._clock, seconds, inside)
         return None if entered else self._gave_up(call, seconds, by_deadline=by_deadline)
 
     def _patience(self, call: Invocation) -> tuple[float | None, bool]:
@@ -119,3 +122,14 @@ class Bulkhead:
             reason="deadline_exceeded",
             layer=self.name,
         )
+
+
+def _around(call: Invocation) -> list[Invocation]:
+    """Give the calls of the same tool that wait for this one, as their tools make it."""
+    found = []
+    outer = call.outer
+    while outer is not None:
+        if outer.tool.name == call.tool.name:
+            found.append(outer)
+        outer = outer.outer
+    return found

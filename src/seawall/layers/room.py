@@ -12,7 +12,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from seawall.pipeline.clock import Clock
+    from seawall.pipeline.invocation import Invocation
 
 
 class Room:
@@ -27,8 +30,8 @@ class Room:
         self.limit = limit
         self.in_flight = 0
         """Places taken."""
-        self.line: dict[asyncio.Future[None], None] = {}
-        """Who waits, in order. To be read only."""
+        self.line: dict[asyncio.Future[None], Sequence[Invocation]] = {}
+        """Who waits, in order, each with those in here that wait for it. To be read only."""
         self.era = 0
         """Counts the loops it was used in: a place of a former era must not be given back."""
 
@@ -42,10 +45,17 @@ class Room:
         """Whether nobody is in it and nobody waits."""
         return not self.in_flight and not self.line
 
-    async def wait(self, clock: Clock, seconds: float | None) -> bool:
+    def is_stuck(self, inside: Sequence[Invocation]) -> bool:
+        """Whether all who are in here wait for somebody in line, or for whom `inside` wait for."""
+        waiting = {call for held in (inside, *self.line.values()) for call in held if call.live}
+        return bool(inside) and len(waiting) >= self.in_flight
+
+    async def wait(
+        self, clock: Clock, seconds: float | None, inside: Sequence[Invocation] = ()
+    ) -> bool:
         """Stand in line for `seconds` at most; whether a place was taken."""
         turn = asyncio.get_running_loop().create_future()
-        self.line[turn] = None
+        self.line[turn] = inside
         era = self.era
         entered = False
         try:

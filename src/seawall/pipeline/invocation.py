@@ -32,6 +32,10 @@ class Invocation:
 
     progress_at: float
     """When it last reported; kept only under a policy that bounds silence."""
+    pipeline: Any
+    """The front door, for calls made by tools."""
+    outer: Invocation | None
+    """The call whose tool makes this one."""
     mended: tuple[str, ...]
     ignored: tuple[str, ...]
     """Names of arguments that the tool does not take, and does not get."""
@@ -63,6 +67,7 @@ class Invocation:
         "live",
         "mended",
         "on_progress",
+        "outer",
         "pipeline",
         "policy",
         "prepare",
@@ -135,8 +140,7 @@ class Invocation:
         """Record the attempt that just ended; for a layer that is about to begin another."""
         self.batch_id: str | None = None
         self.depth = 0
-        self.pipeline: Any = None
-        """The front door, for calls made by tools."""
+        self.pipeline = self.outer = None
         self.aside: Aside | None = None
 
     def beside(self) -> Aside:
@@ -147,6 +151,7 @@ class Invocation:
 
     def belongs_to(self, outer: Invocation, *, hooked: bool = True) -> None:
         """Make this a call of another call's tool: one turn, one place for messages of hooks."""
+        self.outer = outer
         if hooked or outer.aside is not None:
             self.aside = outer.beside().shared()
         if outer.policy.idle_timeout_s is not None:
