@@ -33,6 +33,13 @@ if TYPE_CHECKING:
     from seawall.contract.span import Digest, Outcome, Span
     from seawall.contract.tool import Tool, ToolCall
     from seawall.contract.turn import TurnEvent, TurnOutcome, TurnStatus
+    from seawall.edges.adapters import (
+        to_fastmcp,
+        to_langchain,
+        to_mcp_server,
+        to_openai_agents,
+        to_pydantic_ai,
+    )
     from seawall.layers.environment import Environment
     from seawall.layers.risk_gate import Gate
     from seawall.layers.risk_policies import AllowlistPolicy, RiskPolicy
@@ -88,6 +95,13 @@ _HOMES = {
     "contract.span": ("Digest", "Outcome", "Span"),
     "contract.tool": ("Tool", "ToolCall"),
     "contract.turn": ("TurnEvent", "TurnOutcome", "TurnStatus"),
+    "edges.adapters": (
+        "to_fastmcp",
+        "to_langchain",
+        "to_mcp_server",
+        "to_openai_agents",
+        "to_pydantic_ai",
+    ),
     "layers.environment": ("Environment",),
     "layers.risk_gate": ("Gate",),
     "layers.risk_policies": ("AllowlistPolicy", "RiskPolicy"),
@@ -203,6 +217,11 @@ __all__ = [
     "compose",
     "declaration_changes",
     "replay_declarations",
+    "to_fastmcp",
+    "to_langchain",
+    "to_mcp_server",
+    "to_openai_agents",
+    "to_pydantic_ai",
     "tool",
     "wrap",
 ]

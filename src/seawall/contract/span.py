@@ -15,7 +15,8 @@ class Outcome(StrEnum):
     DENIED = "denied"
     """Refused before anything ran."""
     SKIPPED = "skipped"
-    """Not tried, because an earlier step of the same batch failed."""
+    """Not tried, because an earlier step of the same batch failed; or not finished, because the
+    tool handed control back to its framework."""
 
 
 class Digest(msgspec.Struct, frozen=True, gc=False):

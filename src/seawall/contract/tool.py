@@ -64,6 +64,11 @@ class Tool(msgspec.Struct, frozen=True, eq=False):
     constrained_sampling: Any = None
     imported: bool = False
     """Came from somewhere else than this program's code: undeclared risk is MEDIUM, not LOW."""
+    control_flow: tuple[type[BaseException], ...] = ()
+    """What it raises to hand control back to the framework it runs in, such as an interrupt.
+
+    It passes through as it is: no result, no failure, never tried again, charged to no breaker.
+    """
 
     @property
     def effective_risk(self) -> Risk:

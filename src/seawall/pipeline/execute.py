@@ -47,6 +47,7 @@ def executing(
     """
     run = _runner(tool.executor, workers, clock)
     now, wall = clock.now, clock.wall
+    passing: tuple[type[BaseException], ...] = (*NOT_OURS, *tool.control_flow)
 
     async def execute(call: Invocation) -> ToolResult:
         call.attempt += 1
@@ -64,7 +65,7 @@ def executing(
             if is_cancelled():
                 raise
             error = cancel  # of something the tool waited for: nobody has cancelled this call
-        except NOT_OURS:
+        except passing:
             raise
         except BaseException as raised:  # noqa: BLE001  # whatever a tool raises is its answer
             error = raised

@@ -246,11 +246,15 @@ def is_cancelled() -> bool:
 
 
 async def guarded_async(
-    what: str, work: Callable[[], Any], otherwise: Callable[[BaseException], T]
+    what: str,
+    work: Callable[[], Any],
+    otherwise: Callable[[BaseException], T],
+    passing: tuple[type[BaseException], ...] = (),
 ) -> T | Any:
     """Run foreign code that may be a coroutine; what it raises becomes `otherwise(error)`.
 
     So does a `CancelledError` of its own; the cancel of the task that waits here passes through.
+    Exceptions of the types in `passing` are raised as they are.
     """
     try:
         value = work()
@@ -262,6 +266,8 @@ async def guarded_async(
             raise
         log_frames(what, error)
         return otherwise(error)
+    except passing:
+        raise
     except BaseException as error:  # noqa: BLE001  # foreign code raises what it likes
         log_frames(what, error)
         return otherwise(error)

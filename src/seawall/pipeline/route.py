@@ -136,11 +136,16 @@ class Route:
         return result
 
     def broken_off(self, call: Invocation, error: BaseException) -> None:
-        """Close the books of a call that its caller cancelled, or that a defect broke off."""
+        """Close the books of a call that came to no result.
+
+        Its caller cancelled it, its tool handed control back, or a defect broke it off.
+        """
         now = self._now()
         outcome = Outcome.FAILED if call.attempt else Outcome.DENIED
         reason = why_cancelled(error)
-        if isinstance(error, Exception):
+        if isinstance(error, self.tool.control_flow):
+            outcome, reason = Outcome.SKIPPED, "handed_back"
+        elif isinstance(error, Exception):
             reason = "tool_failed" if call.attempt else "gate_failed"
         if call.attempt_open:
             self._close(call, outcome, reason, now)

@@ -49,6 +49,13 @@ class Services:
 
     __slots__ = ("_services",)
 
+    def extended(self, more: Mapping[str, Any]) -> Services:
+        """Give these and more; raises `ConfigurationError` if a name is taken."""
+        found = Services(self._services)
+        for name, service in more.items():
+            found.register(name, service)
+        return found
+
     def __init__(self, services: Mapping[str, Any] | None = None) -> None:
         self._services: dict[str, Any] = {}
         for name, service in (services or {}).items():
@@ -104,3 +111,34 @@ class Session:
         """What layers and detectors keep per session, under their own names."""
         self.recent: Any = None
         """The last calls, as the loop detector keeps them: fingerprints, bounded in number."""
+
+    def offering(self, services: Mapping[str, Any]) -> Session:
+        """Give this session with more services, for a single call.
+
+        What is remembered is remembered here: permissions, the loop detector's window, memory.
+        """
+        return _Offering(self, services)
+
+
+class _Offering(Session):
+    """A session as one call sees it."""
+
+    __slots__ = ("_owner",)
+
+    def __init__(self, owner: Session, services: Mapping[str, Any]) -> None:
+        self._owner = owner
+        self.id = owner.id
+        self.caller = owner.caller
+        self.state = owner.state
+        self.permissions = owner.permissions
+        self.memory = owner.memory
+        self.services = owner.services.extended(services)
+
+    @property
+    def recent(self) -> Any:
+        """The last calls of the session, whichever call looks."""
+        return self._owner.recent
+
+    @recent.setter
+    def recent(self, value: Any) -> None:
+        self._owner.recent = value

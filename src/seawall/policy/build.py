@@ -312,6 +312,7 @@ class Guarded:
             f"layer {self.name!r} failed",
             lambda: self._layer(call, proceed),
             lambda error: self._failed(call, described(error)),
+            passing=call.tool.control_flow,
         )
         if isinstance(result, ToolResult):
             return self._named(result)

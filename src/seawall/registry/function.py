@@ -101,7 +101,7 @@ class _Signature:
         try:
             found = self._model.model_validate(arguments)
         except ValidationError as error:
-            return None, tuple(_issue(fault) for fault in error.errors(include_url=False))
+            return None, tuple(issue_of(fault) for fault in error.errors(include_url=False))
         # Each field as it is: `model_dump` would turn nested models back into mappings.
         values = {name: getattr(found, field) for field, name in self._names}
         return Bound(values | (found.model_extra or {})), ()
@@ -266,7 +266,8 @@ def _output_schema(hint: Any) -> dict[str, Any] | None:
         return None  # a promise that pydantic cannot read is not checked
 
 
-def _issue(fault: Mapping[str, Any]) -> Issue:
+def issue_of(fault: Mapping[str, Any]) -> Issue:
+    """Say one of pydantic's errors as an issue."""
     parts = (str(part).replace("~", "~0").replace("/", "~1") for part in fault["loc"])
     path = "".join(f"/{part}" for part in parts)
     message = str(fault["msg"])

@@ -1,69 +1,144 @@
-"""Make a registry from whatever the user already has, as long as it is Python's own."""
+"""Make a registry from whatever the user already has, without importing what it is not made of."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import importlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+import msgspec
 
 from seawall.contract.errors import ConfigurationError, Fault
 from seawall.contract.tool import Tool
 from seawall.registry.function import tool as make_tool
 from seawall.registry.registry import Registry
+from seawall.registry.tool_dicts import Dispatch, tools_of_dicts
+
+if TYPE_CHECKING:
+    from seawall.contract.annotations import Annotations
 
 
-def wrap(source: Any) -> Registry:
-    """Make a `Registry` of a registry, a tool, a function, a list of them, or a mapping by name.
+class Adapter(Protocol):
+    """A module that knows the tools of one framework."""
 
-    A module gives the tools it defines. Anything else is a `ConfigurationError`.
+    def tools_of(self, source: Any) -> Iterable[Tool] | None:
+        """Make tools of a tool, a toolset or a server; None for what is none of its kind."""
+        ...
+
+
+ADAPTERS = {
+    "agents": "seawall.edges.adapters.openai_agents",
+    "fastmcp": "seawall.edges.adapters.fastmcp",
+    "langchain_core": "seawall.edges.adapters.langchain",
+    "pydantic_ai": "seawall.edges.adapters.pydantic_ai",
+}
+"""Who is asked about objects whose classes come from a package; imported when one is seen."""
+
+
+def wrap(
+    source: Any,
+    *,
+    dispatch: Dispatch | None = None,
+    annotations: Mapping[str, Annotations] | None = None,
+) -> Registry:
+    """Make a `Registry` of what holds tools: your own functions, or a framework's tools.
+
+    That is a registry, a tool, a function, a module, a list of them or a mapping by name; a tool or
+    a toolset of LangChain, Pydantic AI, OpenAI Agents or a FastMCP server; or, with `dispatch`, the
+    dictionaries that OpenAI and Anthropic take. `dispatch` is a function of name and arguments, or
+    a mapping of functions. `annotations` says by name what a tool does, where its framework has no
+    words for it: only what is known to be safe is tried again.
+
+    Anything else is a `ConfigurationError`. A framework's tool whose schema is no good is
+    quarantined.
     """
-    if isinstance(source, Registry):
+    if isinstance(source, Registry) and not annotations:
         return source
-    if isinstance(source, (Tool,)) or _is_function(source):
-        return Registry([source])
-    if isinstance(source, ModuleType):
-        return Registry(item for item in vars(source).values() if isinstance(item, Tool))
+    tools = tools_of_dicts(source, dispatch) if dispatch is not None else _tools(source)
+    registry = Registry()
+    faults: list[Fault] = []
+    for tool in _annotated(tools, annotations or {}):
+        try:
+            registry.register(tool, on_invalid="quarantine" if tool.imported else "refuse")
+        except ConfigurationError as error:
+            faults.extend(error.faults)
+    if faults:
+        raise ConfigurationError(faults)
+    return registry
+
+
+def _tools(source: Any) -> list[Tool]:
+    if isinstance(source, (Registry, ModuleType)):
+        items = source if isinstance(source, Registry) else vars(source).values()
+        return [item for item in items if isinstance(item, Tool)]
+    found = _tools_of(source)
+    if found is not None:
+        return found
     if isinstance(source, Mapping):
-        return Registry(_named(source))
+        return _each(((str(name), item) for name, item in source.items()), _named)
     if isinstance(source, Iterable) and not isinstance(source, (str, bytes)):
-        return Registry(_each(source))
+        return _each(((f"[{n}]", item) for n, item in enumerate(source)), lambda tools, _: tools)
     raise ConfigurationError(
         f"cannot make a registry of {type(source).__name__}: give a Registry, tools, functions, a"
-        " list or a mapping of them"
+        " list or a mapping of them, or the tools of a framework"
     )
 
 
-def _is_function(thing: Any) -> bool:
-    return callable(thing) and not isinstance(thing, type)
+def _tools_of(thing: Any) -> list[Tool] | None:
+    """The tools that one thing is; None if it is none."""
+    if isinstance(thing, Tool):
+        return [thing]
+    for adapter in _adapters(thing):
+        found = adapter.tools_of(thing)
+        if found is not None:
+            return list(found)
+    if callable(thing) and not isinstance(thing, type):
+        return [make_tool(thing)]
+    return None
 
 
-def _each(items: Iterable[Any]) -> list[Tool | Callable[..., Any]]:
-    found, faults = [], []
-    for position, item in enumerate(items):
-        if isinstance(item, Tool) or _is_function(item):
-            found.append(item)
+def _adapters(thing: Any) -> Iterator[Adapter]:
+    packages = dict.fromkeys(kind.__module__.partition(".")[0] for kind in type(thing).__mro__)
+    for package in packages:
+        if package in ADAPTERS:
+            yield cast("Adapter", importlib.import_module(ADAPTERS[package]))
+
+
+def _each(
+    items: Iterable[tuple[str, Any]], called: Callable[[list[Tool], str], list[Tool]]
+) -> list[Tool]:
+    found: list[Tool] = []
+    faults: list[Fault] = []
+    for where, item in items:
+        tools = _tools_of(item)
+        if tools is not None:
+            found += called(tools, where)
+        elif isinstance(item, Mapping):
+            said = "is a dictionary; give `dispatch`, which runs what dictionaries declare"
+            faults.append(Fault(said, where))
         else:
-            faults.append(Fault(f"is {type(item).__name__}, no tool or function", f"[{position}]"))
+            faults.append(Fault(f"is {type(item).__name__}, no tool or function", where))
     if faults:
         raise ConfigurationError(faults)
     return found
 
 
-def _named(source: Mapping[Any, Any]) -> list[Tool]:
-    found, faults = [], []
-    for name, item in source.items():
-        if isinstance(item, Tool):
-            found.append(item if item.name == name else _renamed(item, name))
-        elif _is_function(item):
-            found.append(make_tool(item, name=name))
-        else:
-            faults.append(Fault(f"is {type(item).__name__}, no tool or function", str(name)))
-    if faults:
-        raise ConfigurationError(faults)
+def _named(tools: list[Tool], name: str) -> list[Tool]:
+    """Call a tool what the mapping calls it; a toolset keeps the names of its tools."""
+    if len(tools) != 1 or tools[0].name == name:
+        return tools
+    return [msgspec.structs.replace(tools[0], name=name)]
+
+
+def _annotated(tools: Iterable[Tool], annotations: Mapping[str, Annotations]) -> list[Tool]:
+    found = [
+        msgspec.structs.replace(tool, annotations=annotations[tool.name])
+        if tool.name in annotations
+        else tool
+        for tool in tools
+    ]
+    unknown = sorted(set(annotations) - {tool.name for tool in found})
+    if unknown:
+        raise ConfigurationError([Fault("is no tool here", f"annotations.{n}") for n in unknown])
     return found
-
-
-def _renamed(tool: Tool, name: str) -> Tool:
-    import msgspec  # noqa: PLC0415  # only for mappings that rename
-
-    return msgspec.structs.replace(tool, name=name)

@@ -1,0 +1,290 @@
+"""Function tools of the OpenAI Agents SDK behind a pipeline, and a pipeline's tools for its agents.
+
+What the SDK makes of a failure is left until the pipeline is done with it: by default it would turn
+each into a text, which nothing could tell from an answer.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import inspect
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from agents import FunctionTool, RunContextWrapper
+from agents.exceptions import ModelBehaviorError
+from agents.tool import ToolOutputFileContent, ToolOutputImage, ToolOutputText
+from agents.tool_context import ToolContext as AgentsContext
+
+from seawall.contract.annotations import Risk
+from seawall.contract.content import (
+    AudioContent,
+    Content,
+    EmbeddedResource,
+    ImageContent,
+    ResourceLink,
+    TextContent,
+)
+from seawall.contract.failure import Failure, FailureCode, ToolFailed
+from seawall.contract.result import ToolResult
+from seawall.contract.tool import Tool
+from seawall.edges.adapters._bridge import Approvals, Bridge, Original, SessionOf
+from seawall.orchestration.approved import would_ask
+from seawall.pipeline.clock import SystemClock
+from seawall.pipeline.convert import parts_of
+from seawall.pipeline.foreign import first_line
+
+if TYPE_CHECKING:
+    from seawall.pipeline.context import ToolContext
+
+RUN = "seawall.openai_agents"
+"""The service under which a tool finds the SDK's context of the call it is part of."""
+
+CONTEXT = "context"
+"""The service that stands for the run's context where no agent calls."""
+
+
+def tools_of(source: Any) -> list[Tool] | None:
+    """Make a tool of a function tool; what the provider runs itself is none."""
+    if not isinstance(source, FunctionTool):
+        return None
+    if source.is_enabled is False:
+        return []
+    return [
+        Tool(
+            name=source.name,
+            description=source.description,
+            input_schema=source.params_json_schema,
+            executor=Runner(source),
+            output_schema=getattr(source, "output_json_schema", None),
+            risk=Risk.HIGH if source.needs_approval is True else None,
+            imported=True,
+        )
+    ]
+
+
+class Runner:
+    """Runs one function tool, in the agent's run if one calls."""
+
+    def __init__(self, source: FunctionTool) -> None:
+        self.source = source
+        self._bare = _without_failure_text(source)
+        self._clock = SystemClock()
+
+    async def __call__(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+        """Run it, for as long as its own `timeout_seconds` allows."""
+        source, text = self.source, json.dumps(arguments)
+        run = _context(source.name, text, context)
+        if context.services.get(RUN) is None and callable(source.needs_approval):
+            needed = source.needs_approval(run, arguments, context.call_id)
+            if await needed:
+                raise ToolFailed(_unapproved(source.name))
+        with self._clock.limit(source.timeout_seconds):
+            return await self._called(run, text)
+        raise TimeoutError(f"no answer within {source.timeout_seconds:g} s")
+
+    async def _called(self, run: AgentsContext[Any], text: str) -> ToolResult:
+        try:
+            return _result(await self._bare.on_invoke_tool(run, text))
+        except ModelBehaviorError as error:
+            said = first_line(error)
+            raise ToolFailed(Failure(code=FailureCode.INVALID_ARGUMENT, message=said)) from error
+
+    def failure_text(self, context: AgentsContext[Any], failure: Failure) -> Any:
+        """What the tool's own `failure_error_function` says of a failure.
+
+        None if it has none of its own. A tool that was told to raise does so, and ends the run.
+        """
+        source = self.source
+        if getattr(source, "_use_default_failure_error_function", True):
+            return None
+        function = getattr(source, "_failure_error_function", None)
+        if function is None:
+            raise ToolFailed(failure)
+        return function(context, ToolFailed(failure))
+
+
+def _without_failure_text(source: FunctionTool) -> FunctionTool:
+    """Make a copy that raises what its function raises."""
+    known = {field.name for field in dataclasses.fields(source)}
+    if not {"_failure_error_function", "_use_default_failure_error_function"} <= known:
+        return source
+    return dataclasses.replace(
+        source, _failure_error_function=None, _use_default_failure_error_function=False
+    )
+
+
+def _context(name: str, text: str, context: ToolContext) -> AgentsContext[Any]:
+    given = context.services.get(RUN)
+    if given is None:
+        return AgentsContext(
+            context=context.services.get(CONTEXT),
+            tool_name=name,
+            tool_call_id=context.call_id,
+            tool_arguments=text,
+        )
+    own: AgentsContext[Any] = copy.copy(given)
+    own.tool_name, own.tool_arguments = name, text
+    return own
+
+
+def _unapproved(name: str) -> Failure:
+    return Failure(
+        code=FailureCode.PERMISSION_DENIED,
+        reason="approval_required",
+        message=f"{name} was not run: it asks for a person's approval of this call",
+    )
+
+
+def _result(value: Any) -> ToolResult:
+    items = value if isinstance(value, list) else [value]
+    if items and all(_is_output(item) for item in items):
+        content = tuple(_block(_plain(item)) for item in items)
+        return ToolResult(content=content, details=Original(value, content))
+    content, structured = parts_of(value)
+    return ToolResult(
+        content=content, structured_content=structured, details=Original(value, content)
+    )
+
+
+def _is_output(item: Any) -> bool:
+    if isinstance(item, (ToolOutputText, ToolOutputImage, ToolOutputFileContent)):
+        return True
+    return isinstance(item, Mapping) and item.get("type") in ("text", "image", "file")
+
+
+def _plain(item: Any) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = item if isinstance(item, Mapping) else item.model_dump()
+    return found
+
+
+def _block(item: Mapping[str, Any]) -> Content:
+    if item["type"] == "text":
+        return TextContent(text=str(item.get("text", "")))
+    address = str(item.get("image_url") or item.get("file_url") or "")
+    data = item.get("file_data")
+    if address.startswith("data:") and "," in address:
+        head, data = address.split(",", 1)
+        mime = head.removeprefix("data:").split(";", 1)[0] or "image/png"
+        return ImageContent(data=data, mime_type=mime)
+    if isinstance(data, str):
+        name = item.get("filename") or "file"
+        mime = "application/octet-stream"
+        return EmbeddedResource(resource={"uri": f"file:{name}", "mimeType": mime, "blob": data})
+    return ResourceLink(uri=address or str(item.get("file_id", "")), name=str(item["type"]))
+
+
+def to_openai_agents(
+    pipeline: Any, *, session: SessionOf | None = None, approvals: Approvals = "pipeline"
+) -> list[FunctionTool]:
+    """Make function tools of a pipeline's; see `seawall.to_openai_agents`."""
+    bridge = Bridge(pipeline, session=session, approvals=approvals)
+    registry = bridge.pipeline.registry
+    tools = [tool for tool in registry if registry.quarantine_reason(tool.name) is None]
+    return [_Hardened(bridge, tool).tool() for tool in tools]
+
+
+class _Hardened:
+    """One tool of a pipeline, as the SDK calls it."""
+
+    def __init__(self, bridge: Bridge, tool: Tool) -> None:
+        self._bridge = bridge
+        self._tool = tool
+        self._runner = tool.executor if isinstance(tool.executor, Runner) else None
+
+    def tool(self) -> FunctionTool:
+        """Make the SDK's tool, with all that its source says beside what the pipeline does."""
+        tool = self._tool
+        schema = {"properties": {}, **tool.input_schema}
+        source = FunctionTool(
+            name=tool.name,
+            description=tool.description,
+            params_json_schema=schema,
+            on_invoke_tool=self.invoke,
+            strict_json_schema=False,
+        )
+        if self._runner is not None:
+            source = self._runner.source
+        return dataclasses.replace(
+            source,
+            name=tool.name,
+            description=tool.description,
+            on_invoke_tool=self.invoke,
+            needs_approval=self._needs_approval(),
+            timeout_seconds=None,  # held for each attempt
+        )
+
+    def _needs_approval(self) -> Any:
+        own = self._runner.source.needs_approval if self._runner is not None else False
+        if self._bridge.by_framework or callable(own):
+            return self.needs_approval
+        return False
+
+    async def needs_approval(
+        self, context: RunContextWrapper[Any], arguments: dict[str, Any], call_id: str
+    ) -> bool:
+        """Whether the run is to be interrupted: the tool or the pipeline wants a person."""
+        own = self._runner.source.needs_approval if self._runner is not None else False
+        if callable(own) and await own(context, arguments, call_id):
+            return True
+        if not self._bridge.by_framework:
+            return False
+        session = self._session(context)
+        asked = would_ask(self._bridge.pipeline, self._tool.name, arguments, session=session)
+        return asked is not None
+
+    async def invoke(self, context: AgentsContext[Any], text: str) -> Any:
+        """Make the call through the pipeline, under the model's own call id."""
+        name, call_id = self._tool.name, context.tool_call_id
+        approved = self._bridge.by_framework and context.is_tool_approved(name, call_id) is True
+        result = await self._bridge.call(
+            name, text, call_id=call_id, session=self._session(context), approved=approved
+        )
+        original = Original.of(result)
+        if original is not None:
+            return original.value
+        if result.failure is None:
+            return _written(result.content)
+        return await self._said(context, result)
+
+    async def _said(self, context: AgentsContext[Any], result: ToolResult) -> Any:
+        failure = result.failure
+        if failure is not None and failure.layer == "executor" and self._runner is not None:
+            own = self._runner.failure_text(context, failure)
+            own = await own if inspect.isawaitable(own) else own
+            if own is not None:
+                return own
+        return result.render()
+
+    def _session(self, context: RunContextWrapper[Any]) -> Any:
+        # Its usage is what all contexts of a run have in common.
+        run = self._bridge.run_of(context.usage)
+        return self._bridge.session(run, context, {RUN: context})
+
+
+def _written(content: Sequence[Content]) -> Any:
+    if all(isinstance(block, TextContent) for block in content):
+        return "\n".join(block.text for block in content if isinstance(block, TextContent))
+    return [_output(block) for block in content]
+
+
+def _output(block: Content) -> Any:
+    if isinstance(block, TextContent):
+        return ToolOutputText(text=block.text)
+    if isinstance(block, ImageContent):
+        return ToolOutputImage(image_url=f"data:{block.mime_type};base64,{block.data}")
+    if isinstance(block, AudioContent):
+        return _file(block.mime_type, block.data, "audio")
+    if isinstance(block, ResourceLink):
+        return ToolOutputText(text=f"{block.title or block.name}: {block.uri}")
+    resource = block.resource
+    if "blob" not in resource:
+        return ToolOutputText(text=str(resource.get("text", "")))
+    name = str(resource.get("uri", "")).rpartition("/")[2].removeprefix("file:") or "file"
+    return _file(str(resource.get("mimeType", "application/octet-stream")), resource["blob"], name)
+
+
+def _file(mime: str, data: str, name: str) -> ToolOutputFileContent:
+    return ToolOutputFileContent(file_data=f"data:{mime};base64,{data}", filename=name)

@@ -1,0 +1,149 @@
+"""A pipeline as an MCP server, asked by the SDK's own client."""
+
+import asyncio
+import contextlib
+from typing import Any
+
+import pytest
+from mcp import Client, MCPError
+
+import seawall
+from seawall import (
+    Annotations,
+    Answer,
+    ImageContent,
+    Pipeline,
+    Risk,
+    TextContent,
+    ToolContext,
+    to_mcp_server,
+)
+from seawall.testing import FixedChance
+
+READS = Annotations.for_reading()
+
+
+class Served:
+    """A pipeline of tools that do all that tools may do."""
+
+    def __init__(self, **options: Any) -> None:
+        self.failures = 0
+        self.runs: list[str] = []
+        self.begun, self.cancelled = asyncio.Event(), asyncio.Event()
+        tools = [
+            seawall.tool(self.find, annotations=READS, title="Find"),
+            seawall.tool(self.draw),
+            seawall.tool(self.slow),
+            seawall.tool(self.wait),
+            seawall.tool(self.pay, risk=Risk.HIGH),
+        ]
+        self.pipeline = Pipeline(tools, chance=FixedChance(0.0), **options)
+        self.server = to_mcp_server(self.pipeline, version="1.0")
+
+    async def find(self, q: str) -> dict[str, str]:
+        """Find an article."""
+        self.runs.append(q)
+        if self.failures:
+            self.failures -= 1
+            raise ConnectionError("reset")
+        return {"found": q}
+
+    async def draw(self) -> list[Any]:
+        """Draw."""
+        return [TextContent(text="a"), ImageContent(data="AAAA", mime_type="image/png")]
+
+    async def slow(self, context: ToolContext) -> str:
+        """Report progress."""
+        context.progress("one", 1, 2)
+        context.progress("two", 2, 2)
+        return "done"
+
+    async def wait(self) -> str:
+        """Wait."""
+        self.begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.cancelled.set()
+        return ""
+
+    async def pay(self, to: str) -> str:
+        """Pay somebody."""
+        self.runs.append(to)
+        return f"paid {to}"
+
+
+async def test_tools_are_listed_as_they_are() -> None:
+    async with Client(Served().server) as client:
+        listed = (await client.list_tools()).tools
+
+    assert [tool.name for tool in listed] == ["find", "draw", "slow", "wait", "pay"]
+    found = listed[0]
+    assert (found.title, found.description) == ("Find", "Find an article.")
+    assert found.input_schema["required"] == ["q"]
+    assert found.annotations is not None
+    assert (found.annotations.read_only_hint, found.annotations.destructive_hint) == (True, False)
+
+
+async def test_text_structured_content_and_pictures_arrive() -> None:
+    async with Client(Served().server) as client:
+        found = await client.call_tool("find", {"q": "x"})
+        drawn = await client.call_tool("draw", {})
+
+    assert found.structured_content == {"found": "x"}
+    assert [block.type for block in drawn.content] == ["text", "image"]
+    assert not found.is_error
+
+
+async def test_progress_arrives_in_order_before_the_result() -> None:
+    heard: list[Any] = []
+
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        heard.append((progress, total, message))
+
+    async with Client(Served().server) as client:
+        await client.call_tool("slow", {}, progress_callback=hear)
+
+    assert heard == [(1.0, 2.0, "one"), (2.0, 2.0, "two")]
+
+
+async def test_an_unknown_name_is_an_error_of_the_protocol_with_near_names() -> None:
+    async with Client(Served().server) as client:
+        with pytest.raises(MCPError) as error:
+            await client.call_tool("fnd", {})
+
+    assert error.value.error.code == -32602
+    assert error.value.error.data["hints"] == ["find"]
+
+
+async def test_a_cancelled_request_cancels_the_tool() -> None:
+    served = Served()
+
+    async with Client(served.server) as client:
+        calling = asyncio.ensure_future(client.call_tool("wait", {}))
+        await served.begun.wait()
+        calling.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await calling
+        await asyncio.wait_for(served.cancelled.wait(), 5)
+
+
+async def test_a_client_does_its_task_through_failure_retry_refusal_and_approval() -> None:
+    answers = iter([Answer.DENY_ONCE, Answer.ALLOW_ONCE])
+    served = Served(confirm=lambda *_: next(answers))
+    served.failures = 1
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("find", {"q": "x"}),
+        ("find", {"query": "x"}),
+        ("pay", {"to": "ann"}),
+        ("pay", {"to": "bob"}),
+    ]
+
+    async with Client(served.server) as client:
+        found = [await client.call_tool(*call) for call in calls]
+
+    texts = [one.content[0].text[:20] for one in found]  # type: ignore[union-attr]  # all are text
+    assert texts == ['{"found":"x"}', "Error: argument miss", "Error: approval deni", "paid bob"]
+    assert [one.is_error for one in found] == [False, True, True, False]
+    assert (found[2].meta or {})["seawall/failure"]["reason"] == "approval_denied"
+    assert served.runs == ["x", "x", "bob"]
