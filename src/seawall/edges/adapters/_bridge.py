@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import itertools
 import weakref
@@ -16,6 +17,7 @@ from seawall.contract.failure import FailureCode
 from seawall.contract.result import ToolResult
 from seawall.orchestration.approved import call_approved, call_approved_sync
 from seawall.orchestration.pipeline import Pipeline
+from seawall.pipeline.foreign import guarded_async
 from seawall.pipeline.session import Session
 
 if TYPE_CHECKING:
@@ -144,6 +146,31 @@ def denied(call_id: str, tool: str, message: str = "") -> ToolResult:
         guidance="Do not repeat this call; choose another way, or tell the user why it is needed.",
         may_have_run=False,
     )
+
+
+class Sending:
+    """Sends a tool's progress on, in order and without waiting; waits for all of it at the end."""
+
+    def __init__(self, send: Callable[[float | None, float | None, str], Any]) -> None:
+        self._send = send
+        self._last: asyncio.Task[Any] | None = None
+        self.count = 0
+
+    def __call__(self, report: Any, done: float | None, total: float | None) -> None:
+        """Take a report of a running tool."""
+        text = report if isinstance(report, str) else report.text
+        self.count += 1
+        self._last = asyncio.ensure_future(self._after(self._last, done, total, text))
+
+    async def _after(self, before: asyncio.Task[Any] | None, *news: Any) -> None:
+        if before is not None:
+            await asyncio.wait([before])
+        await guarded_async("progress could not be sent", lambda: self._send(*news), lambda _: None)
+
+    async def end(self) -> None:
+        """Wait until all was sent: it belongs before the result."""
+        if self._last is not None:
+            await asyncio.wait([self._last])
 
 
 class Original(msgspec.Struct, frozen=True, eq=False):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -10,10 +9,10 @@ from mcp_types import ContentBlock
 from pydantic import TypeAdapter
 
 from seawall.contract.content import Content, TextContent, content_from_json, content_to_json
-from seawall.pipeline.foreign import guarded_async
+from seawall.edges.adapters._bridge import Sending
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from seawall.contract.failure import Failure
     from seawall.contract.result import ToolResult
@@ -66,31 +65,9 @@ def failure_for(failure: Failure) -> dict[str, Any]:
     return {key: value for key, value in said.items() if value not in (None, [], "")}
 
 
-class Sending:
-    """Sends what is told without waiting, in order, and waits for all of it at the end."""
-
-    def __init__(self, send: Callable[[float, float | None, str], Any]) -> None:
-        self._send = send
-        self._count = 0
-        self._last: asyncio.Task[Any] | None = None
+class Counted(Sending):
+    """Sends progress whose amount grows, as the protocol wants it."""
 
     def __call__(self, report: Any, done: float | None, total: float | None) -> None:
-        """Take a report of a running tool; what it counts must grow, or it is counted here."""
-        text = report if isinstance(report, str) else report.text
-        self._count += 1
-        amount = float(self._count) if done is None else done
-        self._last = asyncio.ensure_future(self._after(self._last, text, amount, total))
-
-    async def _after(
-        self, before: asyncio.Task[Any] | None, text: str, done: float, total: float | None
-    ) -> None:
-        if before is not None:
-            await asyncio.wait([before])
-        await guarded_async(
-            "progress could not be sent", lambda: self._send(done, total, text), lambda _: None
-        )
-
-    async def end(self) -> None:
-        """Wait until all was sent: it belongs before the result."""
-        if self._last is not None:
-            await asyncio.wait([self._last])
+        """Take a report; one that says no amount is counted."""
+        super().__call__(report, float(self.count + 1) if done is None else done, total)

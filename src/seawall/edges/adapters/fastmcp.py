@@ -23,7 +23,7 @@ from seawall.contract.result import ToolResult
 from seawall.contract.tool import Tool
 from seawall.edges.adapters._bridge import Bridge, Original, SessionOf
 from seawall.edges.adapters._mcp_content import (
-    Sending,
+    Counted,
     content_for,
     content_of,
     meta_for,
@@ -236,7 +236,7 @@ class PipelineMiddleware(Middleware):
         await self._known(name, context)
         run = Run(context, call_next)
         session = self._bridge.session(_conversation(context), context, {RUN: run})
-        sending = Sending(lambda *news: _progress(context, *news))
+        sending = Counted(lambda *news: _progress(context, *news))
         try:
             result = await self._bridge.call(
                 name,
@@ -285,10 +285,10 @@ def _request_id(context: MiddlewareContext[Any]) -> str | None:
 
 
 async def _progress(
-    context: MiddlewareContext[Any], done: float, total: float | None, text: str
+    context: MiddlewareContext[Any], done: float | None, total: float | None, text: str
 ) -> None:
     if context.fastmcp_context is not None:
-        await context.fastmcp_context.report_progress(done, total, text)
+        await context.fastmcp_context.report_progress(done or 0.0, total, text)
 
 
 def to_fastmcp(pipeline: Any, *, session: SessionOf | None = None) -> Middleware:

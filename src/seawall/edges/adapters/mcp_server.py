@@ -19,7 +19,7 @@ from mcp_types import Tool as ServedTool
 from seawall.contract.failure import FailureCode
 from seawall.edges.adapters._bridge import Bridge, SessionOf
 from seawall.edges.adapters._mcp_content import (
-    Sending,
+    Counted,
     content_for,
     failure_for,
     meta_for,
@@ -44,7 +44,7 @@ class _Serving:
 
     async def call_tool(self, context: Any, params: CallToolRequestParams) -> CallToolResult:
         """Make a call; only an unknown name is an error of the protocol."""
-        sending = Sending(context.session.report_progress)
+        sending = Counted(context.session.report_progress)
         try:
             result = await self._bridge.call(
                 params.name,

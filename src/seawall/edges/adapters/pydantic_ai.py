@@ -34,10 +34,10 @@ from seawall.contract.errors import ConfigurationError, Fault
 from seawall.contract.failure import Failure, FailureCode, Issue, ToolFailed
 from seawall.contract.result import ToolResult
 from seawall.contract.tool import Check, Tool
-from seawall.edges.adapters._bridge import Approvals, Bridge, Original, SessionOf
+from seawall.edges.adapters._bridge import Approvals, Bridge, Original, Sending, SessionOf
 from seawall.pipeline.clock import SystemClock
 from seawall.pipeline.convert import parts_of
-from seawall.pipeline.foreign import described, first_line, guarded, guarded_async
+from seawall.pipeline.foreign import described, first_line, guarded
 from seawall.registry.function import issue_of
 
 if TYPE_CHECKING:
@@ -338,7 +338,7 @@ class HardenedToolset(AbstractToolset[Any]):
         """Make the call through the pipeline, under the agent's own call id."""
         conversation = ctx.conversation_id or ctx.run_id
         session = self._bridge.session(conversation, ctx, {RUN: ctx})
-        progress = _Progress(ctx)
+        sending = _sending(ctx)
         try:
             result = await self._bridge.call(
                 name,
@@ -346,10 +346,11 @@ class HardenedToolset(AbstractToolset[Any]):
                 call_id=ctx.tool_call_id,
                 session=session,
                 approved=ctx.tool_call_approved,
-                on_progress=progress if progress.can else None,
+                on_progress=sending,
             )
         finally:
-            await progress.end()
+            if sending is not None:
+                await sending.end()
         if self._bridge.asks(result) and result.failure is not None:
             raise exceptions.ApprovalRequired(metadata={"reason": result.failure.message})
         return _value(result)
@@ -402,27 +403,12 @@ if hasattr(messages, "CustomEvent"):
         total: float | None = None
 
 
-class _Progress:
-    """Emits progress into the run's stream of events, where there is one."""
-
-    def __init__(self, ctx: RunContext[Any]) -> None:
-        self._emit = getattr(ctx, "emit", None)
-        self.can = self._emit is not None
-        self._tasks: list[asyncio.Task[Any]] = []
-
-    def __call__(self, report: Any, done: float | None, total: float | None) -> None:
-        text = report if isinstance(report, str) else report.text
-        event = ToolProgress(text=text, done=done, total=total)
-        emitting = guarded_async("progress could not be emitted", lambda: self._emits(event), _no)
-        self._tasks.append(asyncio.ensure_future(emitting))
-
-    def _emits(self, event: Any) -> Any:
-        return None if self._emit is None else self._emit(event)
-
-    async def end(self) -> None:
-        """Wait until all was emitted: it belongs before the result."""
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+def _sending(ctx: RunContext[Any]) -> Sending | None:
+    """What emits progress into the run's stream of events, where there is one."""
+    emit = getattr(ctx, "emit", None)
+    if emit is None:
+        return None
+    return Sending(lambda done, total, text: emit(ToolProgress(text=text, done=done, total=total)))
 
 
 def to_pydantic_ai(
