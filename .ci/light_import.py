@@ -5,13 +5,16 @@ import sys
 import seawall
 
 HEAVY = {
+    "agents",
     "aiosqlite",
     "fastapi",
     "fastmcp",
     "langchain_core",
+    "langgraph",
     "mcp",
     "prometheus_client",
     "pydantic",
+    "pydantic_ai",
     "redis",
     "rich",
     "sqlalchemy",

@@ -76,3 +76,23 @@ def test_services_may_be_shared_between_sessions() -> None:
 
     assert one.services is services
     assert other.services.get("store") == 5
+
+
+def test_one_call_may_be_offered_more_while_all_that_is_remembered_is_the_sessions() -> None:
+    session = Session("1", caller="ann", state={"a": 1}, services={"store": 5})
+
+    call = session.offering({"run": 7})
+    call.permissions.deny("pay")
+    call.memory["x"] = 1
+    call.recent = "window"
+
+    assert (call.id, call.caller, dict(call.state)) == ("1", "ann", {"a": 1})
+    assert (call.services.get("store"), call.services.get("run")) == (5, 7)
+    assert session.services.get("run") is None
+    assert session.permissions.decision("pay") is not None
+    assert (session.memory, session.recent) == ({"x": 1}, "window")
+
+
+def test_a_service_that_is_there_already_cannot_be_offered_again() -> None:
+    with pytest.raises(ConfigurationError, match="registered twice"):
+        Session(services={"run": 1}).offering({"run": 2})

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import types
 from typing import Any
 
+import msgspec
 import pytest
 
+from seawall.contract.annotations import Annotations
 from seawall.contract.errors import ConfigurationError
 from seawall.contract.tool import Tool
 from seawall.registry.registry import Registry
@@ -86,3 +90,75 @@ def test_what_is_no_tool_in_a_collection_is_named_by_its_place(source: Any, keys
 
     assert [fault.key for fault in error.value.faults] == keys
     assert all("no tool or function" in fault.message for fault in error.value.faults)
+
+
+def test_what_a_framework_does_not_say_can_be_said_by_name() -> None:
+    hints = Annotations.for_reading()
+
+    registry = wrap([add, TOOL], annotations={"add": hints})
+
+    assert [tool.annotations for tool in registry] == [hints, TOOL.annotations]
+    assert wrap(registry, annotations={"t": hints}).names() == ("add", "t")
+
+
+def test_annotations_for_a_name_that_is_not_there_are_refused() -> None:
+    with pytest.raises(ConfigurationError, match="is no tool here") as error:
+        wrap([add], annotations={"ad": Annotations()})
+
+    assert [fault.key for fault in error.value.faults] == ["annotations.ad"]
+
+
+def test_a_dictionary_in_a_list_is_told_what_it_lacks() -> None:
+    with pytest.raises(ConfigurationError, match="give `dispatch`"):
+        wrap([{"name": "add", "input_schema": {}}])
+
+
+def test_faults_of_several_tools_are_told_together() -> None:
+    other = msgspec.structs.replace(TOOL, name="")
+
+    with pytest.raises(ConfigurationError) as error:
+        wrap([TOOL, TOOL, other])
+
+    assert len(error.value.faults) == 2
+
+
+def test_an_imported_tool_whose_schema_is_no_good_is_quarantined() -> None:
+    broken = {"name": "broken", "input_schema": {"type": 5}}
+
+    registry = wrap([broken], dispatch=lambda name, arguments: name)
+
+    assert registry.quarantine_reason("broken")
+
+
+SEEN = """
+import sys
+import seawall
+{code}
+found = [name for name in sys.modules if name.startswith("seawall.edges.adapters.")]
+names = sorted(name.rpartition(".")[2] for name in found)
+print(*(name for name in names if not name.startswith("_")))
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "adapters"),
+    [
+        ("seawall.wrap([one])", ""),
+        ("from langchain_core.tools import tool\nseawall.wrap(tool(one))", "langchain"),
+        ("from pydantic_ai import FunctionToolset as F\nseawall.wrap(F())", "pydantic_ai"),
+        ("from agents import function_tool as f\nseawall.wrap(f(one))", "openai_agents"),
+        ("from fastmcp import FastMCP\nseawall.wrap(FastMCP('a'))", "fastmcp"),
+    ],
+)
+def test_only_the_adapter_of_what_is_wrapped_is_imported(code: str, adapters: str) -> None:
+    code = f"def one() -> int:\n    'One.'\n    return 1\n{code}"
+
+    done = subprocess.run(
+        [sys.executable, "-c", SEEN.format(code=code)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+
+    assert done.stdout.split() == adapters.split()

@@ -17,8 +17,11 @@ import seawall
 REVIEWED = Path(__file__).with_name("public_names.txt").read_text(encoding="utf-8").split()
 
 FRAMEWORKS = {"aiohttp", "django", "fastapi", "flask", "starlette", "tornado", "uvicorn"}
+AGENTS = {"agents", "fastmcp", "langchain_core", "langgraph", "pydantic_ai"}
 CLIENTS = {"aiosqlite", "mcp", "redis", "sqlalchemy", "valkey"}
-HEAVY = FRAMEWORKS | CLIENTS | {"prometheus_client", "pydantic", "pybreaker", "rich", "typer"}
+HEAVY = (
+    FRAMEWORKS | AGENTS | CLIENTS | {"prometheus_client", "pydantic", "pybreaker", "rich", "typer"}
+)
 
 CALLS = """
 import asyncio
@@ -96,7 +99,7 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 
 def test_a_call_loads_no_web_framework_and_no_client() -> None:
     # tenacity imports tornado where that is installed.
-    assert loaded_by(CALLS) & (FRAMEWORKS | CLIENTS) <= {"tornado"}
+    assert loaded_by(CALLS) & (FRAMEWORKS | AGENTS | CLIENTS) <= {"tornado"}
 
 
 def test_a_call_loads_no_metrics_and_no_command_line() -> None:

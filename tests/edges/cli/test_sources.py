@@ -250,3 +250,39 @@ def test_a_policy_that_is_not_there_is_said(
 
     with pytest.raises(ConfigurationError, match=said):
         policies_from(where)
+
+
+FRAMEWORKS = """
+from agents import function_tool
+from fastmcp import FastMCP
+from langchain_core.tools import tool
+from pydantic_ai import FunctionToolset
+from seawall import wrap
+
+def price(item: str) -> str:
+    "Tell a price."
+    return "1"
+
+langchain = tool(price)
+pydantic_ai = FunctionToolset([price])
+openai_agents = function_tool(price)
+fastmcp = FastMCP("shop")
+fastmcp.tool(price)
+mixed = [langchain]
+declared = [{"name": "price", "input_schema": {"type": "object"}}]
+dictionaries = wrap(declared, dispatch={"price": price})
+"""
+
+
+@pytest.mark.parametrize(
+    "attribute", ["langchain", "pydantic_ai", "openai_agents", "fastmcp", "mixed", "dictionaries"]
+)
+def test_tools_of_frameworks_can_be_named(module: Module, attribute: str) -> None:
+    where = f"{module('shop_frameworks', FRAMEWORKS)}:{attribute}"
+
+    assert registry_from(where).names() == ("price",)
+
+
+def test_dictionaries_alone_are_told_what_they_lack(module: Module) -> None:
+    with pytest.raises(ConfigurationError, match="give `dispatch`"):
+        registry_from(f"{module('shop_frameworks', FRAMEWORKS)}:declared")

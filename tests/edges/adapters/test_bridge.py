@@ -1,0 +1,165 @@
+"""What all bridges share, and what is said where a framework is missing."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from seawall.contract.content import TextContent
+from seawall.contract.errors import ConfigurationError
+from seawall.contract.result import ToolResult
+from seawall.edges.adapters import _bridge
+from seawall.edges.adapters._bridge import Bridge, Original, Sending, denied
+from seawall.pipeline.session import Session
+
+MISSING = """
+import sys
+
+class Without:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == {package!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Without())
+import seawall
+try:
+    seawall.{function}([])
+except seawall.ConfigurationError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("function", "package", "extra"),
+    [
+        ("to_langchain", "langchain_core", "langchain"),
+        ("to_pydantic_ai", "pydantic_ai", "pydantic-ai"),
+        ("to_openai_agents", "agents", "openai-agents"),
+        ("to_fastmcp", "fastmcp", "fastmcp"),
+        ("to_mcp_server", "mcp", "mcp"),
+    ],
+)
+def test_a_missing_framework_is_named_with_its_extra(
+    function: str, package: str, extra: str
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", MISSING.format(package=package, function=function)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+
+    assert package in done.stdout
+    assert f"pip install 'seawall[{extra}]'" in done.stdout
+
+
+def echo(**_: Any) -> str:
+    return ""
+
+
+def test_a_conversation_keeps_its_session_and_calls_share_what_it_remembers() -> None:
+    bridge = Bridge([echo])
+
+    one, again, other = (bridge.session(name, None, {"run": name}) for name in "aab")
+
+    assert one.permissions is again.permissions is not other.permissions
+    assert (one.id, other.id) == ("a", "b")
+    assert (one.services.get("run"), other.services.get("run")) == ("a", "b")
+
+
+def test_calls_of_no_conversation_share_nothing() -> None:
+    bridge = Bridge([echo])
+
+    assert bridge.session(None, None, {}).memory is not bridge.session(None, None, {}).memory
+
+
+@pytest.mark.parametrize("how", ["session", "function"])
+def test_a_session_that_is_given_is_taken(how: str) -> None:
+    given = Session("own", caller="ann")
+    bridge = Bridge([echo], session=given if how == "session" else lambda _: given)
+
+    found = bridge.session("a", None, {})
+
+    assert (found.id, found.caller) == ("own", "ann")
+    assert found.permissions is given.permissions
+
+
+def test_a_function_that_gives_no_session_leaves_it_to_the_conversation() -> None:
+    assert Bridge([echo], session=lambda _: None).session("a", None, {}).id == "a"
+
+
+def test_the_quietest_conversation_is_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_bridge, "MAX_SESSIONS", 2)
+    bridge = Bridge([echo])
+    first = bridge.session("a", None, {}).permissions
+
+    for name in "bab":
+        bridge.session(name, None, {})
+    bridge.session("c", None, {})
+
+    assert bridge.session("b", None, {}).permissions is not first
+    assert bridge.session("a", None, {}).permissions is not first
+
+
+class Shared:
+    pass
+
+
+def test_a_run_has_one_name_as_long_as_it_lives(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_bridge, "MAX_SESSIONS", 2)
+    bridge, run = Bridge([echo]), Shared()
+    name = bridge.run_of(run)
+    assert bridge.run_of(run) == name
+
+    names = set()
+    for _ in range(5):
+        names.add(bridge.run_of(Shared()))
+        gc.collect()
+
+    assert len(names) == 5
+    assert name not in names
+
+
+async def test_progress_is_sent_in_order_and_a_failing_listener_harms_nobody() -> None:
+    sent: list[str] = []
+
+    async def send(_: Any, __: Any, text: str) -> None:
+        if text == "b":
+            raise ConnectionError("gone")
+        sent.append(text)
+
+    sending = Sending(send)
+    for text in "abc":
+        sending(text, None, None)
+    sending(ToolResult.of_text("d"), None, None)
+    await sending.end()
+
+    assert sent == ["a", "c", "d"]
+
+
+def test_what_a_tool_gave_counts_while_the_result_says_it() -> None:
+    content = (TextContent(text="a"),)
+    original = Original("a", content)
+
+    assert Original.of(ToolResult(content=content, details=original)) is original
+    assert Original.of(ToolResult(content=(), details=original)) is None
+    assert Original.of(ToolResult(content=content, details="a")) is None
+
+
+def test_a_denial_says_that_nothing_was_run() -> None:
+    result = denied("c1", "pay", "too much")
+
+    assert result.render().startswith("Error: approval denied: pay was not run: a person denied")
+    assert "too much" in result.render()
+    assert result.failure is not None
+    assert result.failure.may_have_run is False
+
+
+def test_who_asks_is_one_of_two() -> None:
+    with pytest.raises(ConfigurationError, match="must be 'pipeline' or 'framework'"):
+        Bridge([echo], approvals="nobody")  # type: ignore[arg-type]  # what a user may write

@@ -1,0 +1,1 @@
+"""The adapters' tests on the oldest version of each framework that an extra claims."""
