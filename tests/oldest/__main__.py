@@ -41,8 +41,7 @@ def _passes(extra: str) -> bool:
             [sys.executable, "-m", "venv", folder],
             [python, "-m", "pip", "install", "-q", "--no-compile", *needs],
             # Old versions warn of what newer ones changed; that is not ours to mend.
-            [python, "-m", "pytest", "-q", "-o", "filterwarnings=ignore"]
-            + ["-p", "no:cacheprovider", *tests],
+            [python, "-m", "pytest", "-q", "-o", "filterwarnings=ignore", *tests],
         ]
         for step in steps:
             done = subprocess.run(step, cwd=ROOT, check=False, capture_output=True, text=True)
