@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import pytest
-from langchain.agents import create_agent
+from langchain.agents import create_agent, middleware
 from langchain.agents.middleware import AgentMiddleware
 from langchain.tools import ToolRuntime
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
@@ -511,6 +511,24 @@ async def test_retries_of_the_framework_are_not_multiplied_with_ours() -> None:
 
     assert found["c1"].status == "error"
     assert (flaky.runs, theirs.calls) == (3, 1)
+
+
+@pytest.mark.skipif(not hasattr(middleware, "ToolRetryMiddleware"), reason="this version has none")
+async def test_the_frameworks_own_retries_have_nothing_to_repeat() -> None:
+    flaky = Flaky(100)
+    pipeline = Pipeline(
+        wrap(flaky.tool(), annotations={"flaky": READS}),
+        policies=Policies(default=RunPolicy(max_retries=1, breaker=None)),
+        chance=AT_ONCE,
+    )
+    theirs = middleware.ToolRetryMiddleware(max_retries=3, initial_delay=0.0)
+    agent = create_agent(
+        model_that(asked("flaky", {"q": "x"})), to_langchain(pipeline), middleware=[theirs]
+    )
+
+    found = await answers(agent, GO)
+
+    assert (found["c1"].status, flaky.runs) == ("error", 2)
 
 
 async def test_a_thread_is_one_session_and_another_thread_another() -> None:
