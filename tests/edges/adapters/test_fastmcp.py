@@ -261,6 +261,29 @@ async def test_a_tool_that_the_server_got_since_runs_through_the_pipeline_too() 
     assert "find" in refused.content[0].text
 
 
+async def test_a_call_by_the_program_runs_through_the_pipeline_once() -> None:
+    shop, asked = Shop(), list[str]()
+
+    def confirm(prepared: Any, _: Any) -> Answer:
+        asked.append(prepared.tool.name)
+        return Answer.ALLOW_ONCE
+
+    async def both(context: ToolContext) -> str:
+        found = await context.call_tool("pay", {"to": "bob"})
+        return found.text
+
+    pipeline = behind(shop, confirm=confirm)
+    pipeline.registry.register(seawall.tool(both))
+
+    assert (await pipeline.call("pay", {"to": "ann"})).text == "paid ann"
+    async with Client(shop.server) as client:
+        assert (await client.call_tool("both", {})).content[0].text == "paid bob"
+
+    assert asked == ["pay", "pay"]
+    spans = [span.tool for span in pipeline.trace.spans()]
+    assert sorted(spans) == ["both", "pay", "pay"]
+
+
 async def test_retries_of_the_framework_are_not_multiplied_with_ours() -> None:
     shop = Shop()
     shop.failures = 100

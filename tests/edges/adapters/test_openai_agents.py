@@ -372,6 +372,22 @@ async def test_a_tool_that_asks_by_its_arguments_asks_in_a_run_and_refuses_witho
     assert alone.failure.reason == "approval_required"
 
 
+async def test_what_another_tool_calls_was_asked_about_by_nobody() -> None:
+    async def always(*_: Any) -> bool:
+        return True
+
+    async def round_about(context: ToolContext) -> str:
+        return (await context.call_tool("pay", {"to": "ann"})).render()
+
+    runs: list[str] = []
+    pipeline = Pipeline(wrap([pay_tool(runs, always), round_about]))
+
+    found = await outputs(to_openai_agents(pipeline), ("round_about", {}, "c1"))
+
+    assert "approval required" in found["c1"]
+    assert runs == []
+
+
 async def test_a_run_is_one_session() -> None:
     seen: list[str] = []
 

@@ -500,6 +500,22 @@ async def test_a_call_that_needs_a_person_ends_the_run_with_a_request(
     assert said == {"conditional": "did"}.get(of, "paid a") if approve else "denied" in said
 
 
+async def test_an_approval_is_not_for_what_the_approved_tool_calls() -> None:
+    async def round_about(context: ToolContext) -> str:
+        return (await context.call_tool("maybe", {"how": "ask"})).render()
+
+    registry = wrap([Shop().toolset, seawall.tool(round_about, risk=Risk.HIGH)])
+    agent = agent_of(Pipeline(registry), ("round_about", {}, "c1"), approvals="framework")
+
+    paused = await agent.run("go")
+    done = await agent.run(
+        message_history=paused.all_messages(),
+        deferred_tool_results=DeferredToolResults(approvals={"c1": True}),
+    )
+
+    assert "approval required" in str(returns(done)["c1"].content)
+
+
 async def test_an_agent_does_its_task_through_failure_retry_refusal_and_approval() -> None:
     shop = Shop()
     shop.failures = 1

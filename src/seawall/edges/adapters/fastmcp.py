@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pydantic
@@ -39,6 +40,10 @@ if TYPE_CHECKING:
 
 RUN = "seawall.fastmcp"
 """The service under which a tool finds the request of the server that it is part of."""
+
+
+_in_pipeline: ContextVar[str | None] = ContextVar("seawall.fastmcp", default=None)
+"""The tool that a pipeline runs by calling its server: its middleware lets that call through."""
 
 
 class Run(NamedTuple):
@@ -109,10 +114,17 @@ class OfServer:
         """Run it once; the server's own middleware runs around it."""
         run: Run | None = context.services.get(RUN)
         if run is None or run.context.message.name != self._name:
-            return await _answered(lambda: self.server.call_tool(self._name, arguments))
+            return await _answered(lambda: self._called(arguments))
         message = run.context.message.model_copy(update={"arguments": arguments})
         request = run.context.copy(message=message)
         return await _answered(lambda: run.call_next(request), in_request=True)
+
+    async def _called(self, arguments: dict[str, Any]) -> Any:
+        token = _in_pipeline.set(self._name)
+        try:
+            return await self.server.call_tool(self._name, arguments)
+        finally:
+            _in_pipeline.reset(token)
 
 
 class _OfTool:
@@ -233,6 +245,13 @@ class PipelineMiddleware(Middleware):
     ) -> ServedResult:
         """Make the call; a refusal or a failure is a result with `isError`."""
         name = context.message.name
+        if _in_pipeline.get() == name:
+            token = _in_pipeline.set(None)
+            try:
+                found: ServedResult = await call_next(context)
+            finally:
+                _in_pipeline.reset(token)
+            return found
         await self._known(name, context)
         run = Run(context, call_next)
         session = self._bridge.session(_conversation(context), context, {RUN: run})

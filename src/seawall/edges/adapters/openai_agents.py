@@ -77,7 +77,7 @@ class Runner:
         """Run it, for as long as its own `timeout_seconds` allows."""
         source, text = self.source, json.dumps(arguments)
         run = _context(source.name, text, context)
-        if context.services.get(RUN) is None and callable(source.needs_approval):
+        if callable(source.needs_approval) and not _was_asked_for(context):
             needed = source.needs_approval(run, arguments, context.call_id)
             if await needed:
                 raise ToolFailed(_unapproved(source.name))
@@ -128,6 +128,12 @@ def _context(name: str, text: str, context: ToolContext) -> AgentsContext[Any]:
     own: AgentsContext[Any] = copy.copy(given)
     own.tool_name, own.tool_arguments = name, text
     return own
+
+
+def _was_asked_for(context: ToolContext) -> bool:
+    """Whether the agent itself made this call, and so has asked; other tools may call it too."""
+    given = context.services.get(RUN)
+    return given is not None and given.tool_call_id == context.call_id
 
 
 def _unapproved(name: str) -> Failure:

@@ -160,11 +160,18 @@ class Runner:
         """Run it; what is meant for an agent passes through, and is a failure without one."""
         given = context.services.get(RUN)
         run = given or _run_context(context.services.get(DEPS))
-        run = dataclasses.replace(run, tool_name=self._name, tool_call_id=context.call_id)
+        # An agent's tool may call others: what was approved is its own call alone.
+        by_agent = given is not None and given.tool_call_id == context.call_id
+        run = dataclasses.replace(
+            run,
+            tool_name=self._name,
+            tool_call_id=context.call_id,
+            tool_call_approved=by_agent and run.tool_call_approved,
+        )
         try:
             return _result(await self._called(arguments, run))
         except CONTROL_FLOW as error:
-            if given is not None:
+            if by_agent:
                 raise
             raise ToolFailed(_alone(self._name, error)) from error
         except _ANSWERS as error:
