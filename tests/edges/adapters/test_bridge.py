@@ -148,6 +148,8 @@ def test_what_a_tool_gave_counts_while_the_result_says_it() -> None:
 
     assert Original.of(ToolResult(content=content, details=original)) is original
     assert Original.of(ToolResult(content=(), details=original)) is None
+    changed = ToolResult(content=content, structured_content=1, details=original)
+    assert Original.of(changed) is None
     assert Original.of(ToolResult(content=content, details="a")) is None
 
 

@@ -20,6 +20,7 @@ from seawall import (
     ImageContent,
     Pipeline,
     Policies,
+    Replace,
     Risk,
     RunPolicy,
     ToolContext,
@@ -212,6 +213,22 @@ async def test_behind_middleware_results_are_what_they_were() -> None:
         assert after == before
     async with Client(plain.server) as one, Client(hardened.server) as other:
         assert await one.list_tools() == await other.list_tools()
+
+
+class Redacts:
+    def after(self, context: Any) -> Replace:
+        return Replace(structured_content={"price": "…"}, metadata={"by": "hook"})
+
+
+async def test_what_a_hook_replaced_does_not_come_back() -> None:
+    shop = Shop()
+    behind(shop, hooks=[Redacts()])
+
+    async with Client(shop.server) as client:
+        found = await client.call_tool_mcp("price", {"item": "x"})
+
+    assert found.structured_content == {"price": "…"}
+    assert (found.meta or {})["by"] == "hook"
 
 
 async def test_progress_passes_through_the_middleware() -> None:

@@ -181,11 +181,13 @@ class Original(msgspec.Struct, frozen=True, eq=False):
 
     value: Any
     content: Any
+    structured: Any = None
 
     @classmethod
     def of(cls, result: ToolResult) -> Original | None:
         """Give it, if the result still says what the tool said."""
         found = result.details
-        if isinstance(found, cls) and found.content == result.content and not result.is_error:
-            return found
-        return None
+        if not isinstance(found, cls) or result.is_error:
+            return None
+        same = found.content == result.content and found.structured == result.structured_content
+        return found if same else None

@@ -178,7 +178,7 @@ def _with_original(result: ToolResult, found: Any) -> ToolResult:
         content=result.content,
         structured_content=result.structured_content,
         metadata=result.metadata,
-        details=Original(found, result.content),
+        details=Original(found, result.content, result.structured_content),
     )
 
 
@@ -266,9 +266,9 @@ class PipelineMiddleware(Middleware):
             )
         finally:
             await sending.end()
-        original = Original.of(result)
-        if original is not None and isinstance(original.value, ServedResult):
-            return original.value
+        served = _unchanged(result)
+        if served is not None:
+            return served
         return ServedResult(
             content=content_for(result),
             structured_content=structured_for(result),
@@ -287,6 +287,15 @@ class PipelineMiddleware(Middleware):
         if served is not None:
             tool = _tool(served, OfServer(request.fastmcp, name))
             pipeline.registry.register(tool, on_duplicate="keep", on_invalid="quarantine")
+
+
+def _unchanged(result: ToolResult) -> ServedResult | None:
+    """What the server's tool gave, if nothing has changed it on the way."""
+    original = Original.of(result)
+    served = None if original is None else original.value
+    if isinstance(served, ServedResult) and served.meta == result.metadata:
+        return served
+    return None
 
 
 def _conversation(context: MiddlewareContext[Any]) -> str | None:

@@ -151,7 +151,7 @@ def _result(value: Any) -> ToolResult:
         return ToolResult(content=content, details=Original(value, content))
     content, structured = parts_of(value)
     return ToolResult(
-        content=content, structured_content=structured, details=Original(value, content)
+        content=content, structured_content=structured, details=Original(value, content, structured)
     )
 
 

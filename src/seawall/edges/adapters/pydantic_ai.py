@@ -239,7 +239,7 @@ def _result(value: Any) -> ToolResult:
     returned = value.return_value if isinstance(value, ToolReturn) else value
     content, structured = _parts(returned)
     return ToolResult(
-        content=content, structured_content=structured, details=Original(value, content)
+        content=content, structured_content=structured, details=Original(value, content, structured)
     )
 
 
