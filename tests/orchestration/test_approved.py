@@ -146,10 +146,9 @@ async def test_progress_is_told() -> None:
 
 
 async def test_code_that_is_not_async_may_make_an_approved_call_too() -> None:
-    pipeline = Payments().pipeline()
-
-    result = await asyncio.to_thread(
-        call_approved_sync, pipeline, "pay", {"to": "ann"}, call_id="c1"
-    )
+    async with Payments().pipeline() as pipeline:
+        result = await asyncio.to_thread(
+            call_approved_sync, pipeline, "pay", {"to": "ann"}, call_id="c1"
+        )
 
     assert (result.text, result.call_id) == ("paid ann", "c1")

@@ -292,9 +292,8 @@ async def test_a_tool_that_is_not_async_runs_in_a_thread_of_the_pipeline() -> No
 
 
 async def test_hardened_tools_serve_code_that_is_not_async() -> None:
-    message = await asyncio.to_thread(
-        hardened(pipeline_of(add)).invoke, asked("add", {"a": 1, "b": 2})
-    )
+    async with pipeline_of(add) as pipeline:
+        message = await asyncio.to_thread(hardened(pipeline).invoke, asked("add", {"a": 1, "b": 2}))
 
     assert message.content == "3"
 
