@@ -24,7 +24,13 @@ if TYPE_CHECKING:
         TextContent,
     )
     from seawall.contract.decision import Action, Decision, PendingApproval, Prepared
-    from seawall.contract.errors import ConfigurationError, Fault
+    from seawall.contract.errors import (
+        ConfigurationError,
+        Fault,
+        MissingExtra,
+        SealBroken,
+        StoreUnavailable,
+    )
     from seawall.contract.failure import Failure, FailureCode, Issue, ToolFailed
     from seawall.contract.hook import Abort, Defer, Deny, Replace, Rewrite, Stop
     from seawall.contract.policy import PRESETS, BreakerPolicy, RunPolicy
@@ -72,6 +78,8 @@ if TYPE_CHECKING:
     from seawall.registry.provider_names import Names
     from seawall.registry.registry import Registry
     from seawall.registry.wrapping import wrap
+    from seawall.stores.opening import open_state
+    from seawall.stores.state import State
 
 __version__ = "0.1.0"
 
@@ -86,7 +94,13 @@ _HOMES = {
         "TextContent",
     ),
     "contract.decision": ("Action", "Decision", "PendingApproval", "Prepared"),
-    "contract.errors": ("ConfigurationError", "Fault"),
+    "contract.errors": (
+        "ConfigurationError",
+        "Fault",
+        "MissingExtra",
+        "SealBroken",
+        "StoreUnavailable",
+    ),
     "contract.failure": ("Failure", "FailureCode", "Issue", "ToolFailed"),
     "contract.hook": ("Abort", "Defer", "Deny", "Replace", "Rewrite", "Stop"),
     "contract.policy": ("PRESETS", "BreakerPolicy", "RunPolicy"),
@@ -134,6 +148,8 @@ _HOMES = {
     "registry.provider_names": ("Names",),
     "registry.registry": ("Registry",),
     "registry.wrapping": ("wrap",),
+    "stores.opening": ("open_state",),
+    "stores.state": ("State",),
 }
 
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -178,6 +194,7 @@ __all__ = [
     "LoopQuestion",
     "LoopVerdict",
     "Metrics",
+    "MissingExtra",
     "Names",
     "Outcome",
     "Param",
@@ -193,6 +210,7 @@ __all__ = [
     "Risk",
     "RiskPolicy",
     "RunPolicy",
+    "SealBroken",
     "Services",
     "Session",
     "Shortcut",
@@ -200,7 +218,9 @@ __all__ = [
     "ShortcutStore",
     "Shortcuts",
     "Span",
+    "State",
     "Stop",
+    "StoreUnavailable",
     "TextContent",
     "Tool",
     "ToolCall",
@@ -216,6 +236,7 @@ __all__ = [
     "announce_declarations",
     "compose",
     "declaration_changes",
+    "open_state",
     "replay_declarations",
     "to_fastmcp",
     "to_langchain",

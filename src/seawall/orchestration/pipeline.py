@@ -45,6 +45,7 @@ from seawall.recording.trace import TraceRecorder
 from seawall.recording.usage import UsageTracker
 from seawall.registry.registry import Registry
 from seawall.registry.wrapping import wrap
+from seawall.stores.opening import open_state
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from seawall.pipeline.recorder import Recorder
     from seawall.pipeline.route import Route
     from seawall.recording.gauges import Gauge
+    from seawall.stores.state import State
 
 
 class Pipeline:
@@ -72,6 +74,8 @@ class Pipeline:
     `call_sync`; registering and unregistering tools is safe from any thread. Calls without a
     session share one, for which answers of the user are remembered. What `loop` leaves open is
     for the policies to say.
+
+    `state` is a `State`, or the URL of one: what is to survive this process is kept there.
     """
 
     def __init__(
@@ -90,6 +94,7 @@ class Pipeline:
         usage: UsageTracker | None = None,
         metrics: Metrics | None = None,
         recorders: Iterable[Recorder] = (),
+        state: State | str | None = None,
         clock: Clock | None = None,
         chance: Chance | None = None,
         digest_key: bytes | None = None,
@@ -122,6 +127,10 @@ class Pipeline:
         self.usage = UsageTracker(self.clock) if usage is None else usage
         self.metrics = Metrics() if metrics is None else metrics
         self.states = StateTable()
+        self._own_state = isinstance(state, str)
+        self.state = open_state(state, clock=self.clock) if isinstance(state, str) else state
+        if digest_key is None and self.state is not None:
+            digest_key = self.state.digest_key
         self.digester = Digester(digest_key)
         self.breakers = Breakers(self)
         self._chance = chance or SystemChance()
@@ -570,13 +579,18 @@ class Pipeline:
     async def aclose(self) -> None:
         """End idle threads and the loop of `call_sync`, if there is one; give no more gauges.
 
-        Who waits in `call_sync` meanwhile gets a `RuntimeError`.
+        Who waits in `call_sync` meanwhile gets a `RuntimeError`. A state is closed if it was
+        given as a URL; one that was opened before stays open.
         """
         self._unwatch()
+        if self._own_state and self.state is not None:
+            await self.state.aclose()
         self._threads.close()
         self._home.close()
 
     async def __aenter__(self) -> Self:
+        if self._own_state and self.state is not None:
+            await self.state.start()
         return self
 
     async def __aexit__(

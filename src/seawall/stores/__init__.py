@@ -1,0 +1,8 @@
+"""Where state lives: memory, SQLite, PostgreSQL; behind protocols of those who need it."""
+
+from __future__ import annotations
+
+from seawall.stores.opening import open_state
+from seawall.stores.state import State
+
+__all__ = ["State", "open_state"]

@@ -1,0 +1,100 @@
+"""The table of who holds what, and the sign of life of this process."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from sqlalchemy import literal as value
+from sqlalchemy import select, update
+from sqlalchemy.dialects.postgresql import insert as insert_postgres
+from sqlalchemy.dialects.sqlite import insert as insert_sqlite
+
+from seawall.contract.errors import StoreUnavailable
+from seawall.stores.owner import BEAT_S, LEASE_S, Owner, is_gone_for_sure, this_process
+from seawall.stores.schema import owners
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sqlalchemy.ext.asyncio import AsyncConnection
+
+    from seawall.pipeline.chance import Chance
+    from seawall.pipeline.clock import Clock
+    from seawall.stores.database import Database
+
+
+class Owners:
+    """This process among all that use the state."""
+
+    def __init__(self, database: Database, clock: Clock, chance: Chance) -> None:
+        self._database = database
+        self._clock = clock
+        self._chance = chance
+        self._me: Owner | None = None
+        self._held = 0
+        self._beating: asyncio.Task[None] | None = None
+
+    def me(self) -> Owner:
+        """Describe this process; another one after a fork."""
+        found = this_process("")
+        if self._me is None or self._me.pid != found.pid:
+            self._me = this_process(self._chance.token(16))
+            self._held = 0
+            self._beating = None
+        return self._me
+
+    async def sign(self, connection: AsyncConnection) -> str:
+        """Write that this process is there, in the transaction that takes something; its id."""
+        me = self.me()
+        row = {"id": me.id, "place": me.place, "pid": me.pid, "started": me.started}
+        insert = insert_sqlite if self._database.dialect == "sqlite" else insert_postgres
+        now = self._database.now()
+        signed = insert(owners).values(**row, seen=now)
+        signed = signed.on_conflict_do_update(index_elements=["id"], set_={"seen": now})
+        await connection.execute(signed)
+        return me.id
+
+    async def gone(self, connection: AsyncConnection, ids: Iterable[str]) -> set[str]:
+        """Say which of these hold nothing any more, as their processes have ended."""
+        wanted = set(ids) - {self.me().id}
+        if not wanted:
+            return set()
+        query = select(
+            owners, (owners.c.seen < self._database.now() - value(LEASE_S)).label("silent")
+        ).where(owners.c.id.in_(wanted))
+        found = set(wanted)  # whoever is not even written down is not there
+        for row in await connection.execute(query):
+            owner = Owner(id=row.id, place=row.place, pid=row.pid, started=row.started)
+            sure = is_gone_for_sure(owner)
+            if not (row.silent if sure is None else sure):
+                found.discard(row.id)
+        return found
+
+    def hold(self) -> None:
+        """Begin to hold something: signs of life go out until as many `release` have come."""
+        self.me()
+        self._held += 1
+        if self._beating is None or self._beating.done():
+            self._beating = asyncio.get_running_loop().create_task(self._beat())
+
+    def release(self) -> None:
+        """Hold one thing less."""
+        self._held = max(self._held - 1, 0)
+        if not self._held and self._beating is not None:
+            self._beating.cancel()
+            self._beating = None
+
+    async def _beat(self) -> None:
+        while True:
+            await self._clock.sleep(BEAT_S)
+            me = self.me()
+
+            async def seen(connection: AsyncConnection, mine: str = me.id) -> None:
+                now = self._database.now()
+                await connection.execute(update(owners).where(owners.c.id == mine).values(seen=now))
+
+            try:
+                await self._database.write(seen)
+            except StoreUnavailable:
+                continue  # as good as silence; what is written next says it too

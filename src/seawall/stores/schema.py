@@ -1,0 +1,108 @@
+"""The tables as they are now. How they came to be is said in `migrations`."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Double,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+)
+
+metadata = MetaData()
+
+owners = Table(
+    "owners",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("place", Text, nullable=False),
+    Column("pid", BigInteger, nullable=False),
+    Column("started", BigInteger, nullable=False),
+    Column("seen", Double, nullable=False),
+)
+"""Processes that hold something, or did; `seen` by the database's clock."""
+
+effects = Table(
+    "effects",
+    metadata,
+    Column("token", Text, primary_key=True),
+    Column("scope", Text, nullable=False),
+    Column("tool", Text, nullable=False),
+    Column("key", Text),
+    Column("digest", Text, nullable=False),
+    Column("call_id", Text, nullable=False),
+    Column("owner", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("created", Double, nullable=False),
+    Column("settled", Double),
+    Column("expires", Double, nullable=False),
+    Column("outcome", LargeBinary),
+    Index("effects_by_key", "scope", "tool", "key", unique=True),
+    Index("effects_by_expiry", "expires"),
+    Index("effects_by_state", "state", "created"),
+)
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    Column("at", Double, nullable=False),
+    Column("entry", Text, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("hash", Text, nullable=False),
+)
+
+audit_head = Table(
+    "audit_head",
+    metadata,
+    Column("one", Integer, primary_key=True, autoincrement=False),
+    Column("seq", BigInteger, nullable=False),
+    Column("hash", Text, nullable=False),
+)
+"""The last entry; who appends locks this row first."""
+
+spills = Table(
+    "spills",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("scope", Text, nullable=False),
+    Column("tool", Text, nullable=False),
+    Column("created", Double, nullable=False),
+    Column("expires", Double, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("pages", Integer, nullable=False),
+    Index("spills_by_expiry", "expires"),
+    Index("spills_by_age", "created"),
+)
+
+spill_pages = Table(
+    "spill_pages",
+    metadata,
+    Column("spill", Text, primary_key=True),
+    Column("page", Integer, primary_key=True, autoincrement=False),
+    Column("sealed", LargeBinary, nullable=False),
+)
+
+notes = Table(
+    "notes",
+    metadata,
+    Column("owner", Text, primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("created", Double, nullable=False),
+    Column("sealed", LargeBinary, nullable=False),
+    Index("notes_by_age", "created"),
+)
+
+shortcuts = Table(
+    "shortcuts",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("position", BigInteger, nullable=False),
+    Column("sealed", LargeBinary, nullable=False),
+)

@@ -1,0 +1,63 @@
+"""Authenticated encryption of what a state keeps.
+
+    version (1 byte)  id of the key (4)  nonce (12)  AES-256-GCM text and tag
+
+What is sealed names its place (which table, row and field), so that it cannot be moved to another.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from seawall.contract.errors import MissingExtra, SealBroken
+from seawall.stores.keys import ID_BYTES, derived, id_of
+
+if TYPE_CHECKING:
+    from seawall.stores.keys import Keys
+
+_VERSION = b"\x01"
+_NONCE_BYTES = 12
+_HEAD = 1 + ID_BYTES + _NONCE_BYTES
+
+
+class Seal:
+    """Closes with the current key, opens with any of them."""
+
+    __slots__ = ("_boxes", "_current", "_tampered")
+
+    def __init__(self, keys: Keys) -> None:
+        try:
+            # Only a state with a key needs it.
+            from cryptography.exceptions import InvalidTag  # noqa: PLC0415
+            from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415
+        except ImportError as error:
+            raise MissingExtra("sealing what a state keeps", "state") from error
+        self._tampered = InvalidTag
+        self._boxes = {id_of(key): AESGCM(derived(key, "seal")) for key in keys.all}
+        self._current = id_of(keys.all[0])
+
+    @property
+    def key_id(self) -> str:
+        """Name of the key that seals now."""
+        return self._current.hex()
+
+    def close(self, plain: bytes, place: str) -> bytes:
+        """Seal for one place, such as `effects:TOKEN:outcome`."""
+        nonce = os.urandom(_NONCE_BYTES)
+        text = self._boxes[self._current].encrypt(nonce, plain, place.encode())
+        return b"".join((_VERSION, self._current, nonce, text))
+
+    def open(self, sealed: bytes, place: str) -> bytes:
+        """Give back what was sealed for that place; raises `SealBroken` otherwise."""
+        if sealed[:1] != _VERSION or len(sealed) < _HEAD:
+            raise SealBroken("what is kept is not in the form that this version seals")
+        key_id = bytes(sealed[1 : 1 + ID_BYTES])
+        box = self._boxes.get(key_id)
+        if box is None:
+            raise SealBroken(f"it was sealed with the key {key_id.hex()}, which is not among ours")
+        nonce = bytes(sealed[1 + ID_BYTES : _HEAD])
+        try:
+            return box.decrypt(nonce, bytes(sealed[_HEAD:]), place.encode())
+        except self._tampered as error:
+            raise SealBroken("what is kept was changed, or moved from another place") from error

@@ -1,0 +1,79 @@
+"""A state: all stores behind one address."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from seawall.pipeline.clock import Clock
+    from seawall.stores.address import Address
+    from seawall.stores.database import Database
+    from seawall.stores.keys import Keys
+    from seawall.stores.owners import Owners
+    from seawall.stores.seal import Seal
+
+
+class State:
+    """What is remembered beyond a call, and in a database beyond the process.
+
+    Connects when it is first used, in whatever loop that is; `start` does so at once and tells
+    early what is wrong. Made by `open_state`.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        clock: Clock,
+        *,
+        database: Database | None = None,
+        owners: Owners | None = None,
+        keys: Keys | None = None,
+        seal: Seal | None = None,
+    ) -> None:
+        self.shown = address.shown
+        """The address, without what is secret in it."""
+        self.durable = database is not None
+        """Whether it outlives the process."""
+        self.clock = clock
+        self.database = database
+        """None in memory."""
+        self.owners = owners
+        self.seal = seal
+        """Closes what is kept; None in memory, and in PostgreSQL without a key: then nothing is
+        kept that would have to be sealed."""
+        self._keys = keys
+
+    @property
+    def digest_key(self) -> bytes | None:
+        """The key that makes digests comparable between processes; None without a key."""
+        return None if self._keys is None else self._keys.for_digests()
+
+    async def start(self) -> None:
+        """Connect and bring the tables up to date.
+
+        Raises `StoreUnavailable`, or `ConfigurationError` for a state that a newer version made.
+        """
+        if self.database is not None:
+            await self.database.start()
+
+    async def aclose(self) -> None:
+        """Write what is still to be written, and close; used again, it connects again."""
+        if self.database is not None:
+            await self.database.aclose()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        return f"State({self.shown!r})"

@@ -1,0 +1,28 @@
+"""Servers that several folders of tests share, started when the first test asks for them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.servers import PostgresServer, running_postgres
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    with running_postgres() as server:
+        yield server
+
+
+@pytest.fixture
+def postgres_url(postgres_server: PostgresServer) -> str:
+    """An empty database of the test's own."""
+    return postgres_server.new_database()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def state_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty durable state; the test runs once for each kind."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/state.db"
+    url: str = request.getfixturevalue("postgres_url")
+    return url
