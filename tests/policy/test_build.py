@@ -125,6 +125,7 @@ def test_the_default_chain_is_that_of_the_design() -> None:
         "rate_limit",
         "bulkhead",
         "exclusive",
+        "ledger",
         "retry",
         "breaker",
         "timeout",

@@ -31,6 +31,7 @@ REASONS: dict[str, FailureCode] = {
     "argument_unknown": FailureCode.INVALID_ARGUMENT,
     "too_deep": FailureCode.INVALID_ARGUMENT,
     "too_large": FailureCode.INVALID_ARGUMENT,
+    "idempotency_conflict": FailureCode.INVALID_ARGUMENT,
     "environment_unmet": FailureCode.PERMISSION_DENIED,
     "gate_failed": FailureCode.PERMISSION_DENIED,
     "approval_required": FailureCode.PERMISSION_DENIED,
@@ -48,6 +49,7 @@ REASONS: dict[str, FailureCode] = {
     "rate_limited": FailureCode.RATE_LIMITED,
     "overloaded": FailureCode.RATE_LIMITED,
     "limiter_unavailable": FailureCode.RATE_LIMITED,
+    "still_running": FailureCode.RATE_LIMITED,
     "circuit_open": FailureCode.CIRCUIT_OPEN,
     "tool_failed": FailureCode.EXECUTION_FAILED,
     "transport": FailureCode.EXECUTION_FAILED,
@@ -58,9 +60,11 @@ REASONS: dict[str, FailureCode] = {
     "client_gone": FailureCode.EXECUTION_FAILED,
     "handed_back": FailureCode.EXECUTION_FAILED,
     "tool_timeout": FailureCode.EXECUTION_FAILED,
+    "ledger_unavailable": FailureCode.EXECUTION_FAILED,
     "tool_quarantined": FailureCode.UNSUPPORTED,
     "unsupported": FailureCode.UNSUPPORTED,
     "outcome_unknown": FailureCode.UNKNOWN,
+    "outcome_unreadable": FailureCode.UNKNOWN,
 }
 """The reasons Seawall itself gives, each under its code. Tools may add slugs of their own."""
 

@@ -81,6 +81,10 @@ class RunPolicy(msgspec.Struct, frozen=True, kw_only=True):
     gate_mode: Mode = "on"
     output: Literal["check", "warn", "off"] = "check"
     """What happens when a tool breaks its own output schema."""
+    ledger: Literal["on", "off"] = "on"
+    """Write down effects before and after; counts with a state that outlives the process only."""
+    ledger_keep_s: float = 86_400.0
+    """How long the outcome of a call with an idempotency key is kept."""
 
     def __post_init__(self) -> None:
         faults = _Faults()
@@ -89,6 +93,7 @@ class RunPolicy(msgspec.Struct, frozen=True, kw_only=True):
             deadline_s=self.deadline_s,
             idle_timeout_s=self.idle_timeout_s,
             max_delay_s=self.max_delay_s,
+            ledger_keep_s=self.ledger_keep_s,
         )
         faults.not_negative(grace_s=self.grace_s, base_delay_s=self.base_delay_s)
         delays: Any = self.delays_s  # values come from anywhere, whatever their types say
@@ -108,6 +113,7 @@ class RunPolicy(msgspec.Struct, frozen=True, kw_only=True):
         faults.one_of(
             coercion=(self.coercion, ("careful", "lenient", "off")),
             output=(self.output, ("check", "warn", "off")),
+            ledger=(self.ledger, ("on", "off")),
             on_store_down=(self.on_store_down, ("fail-open", "fail-closed")),
             **{
                 name: (getattr(self, name), ("on", "shadow", "off"))

@@ -12,6 +12,7 @@ from seawall.contract.errors import ConfigurationError, Fault
 from seawall.contract.failure import FailureCode
 from seawall.contract.result import ToolResult
 from seawall.layers.environment import Environment
+from seawall.layers.ledger import EffectLedger
 from seawall.layers.risk_gate import Gate, RiskGate
 from seawall.layers.risk_policies import AllowlistPolicy, CallPolicy, RiskPolicy
 from seawall.orchestration.calls import members_of
@@ -161,7 +162,7 @@ class Pipeline:
             recorders=self._recorders,
             digester=self.digester,
             threads=self._threads,
-            parts={Environment: self.environment, Gate: self._gate},
+            parts={Environment: self.environment, Gate: self._gate, **self._stores()},
             on_defect=on_defect,
             schemas=self.registry.schemas,
             around=around.around if around else None,
@@ -192,6 +193,12 @@ class Pipeline:
         self.loop_detector = None if policy is None else LoopDetector(policy, self.clock)
         of_all = policy is not None and policy.scope == "all"
         self._loop_of_all = self.loop_detector if of_all else None
+
+    def _stores(self) -> dict[type, Any]:
+        """What layers need of the state, by the protocols that they declare."""
+        if self.state is None or self.state.ledger is None:
+            return {}
+        return {EffectLedger: self.state.ledger}
 
     def _made_gate(
         self,

@@ -1,7 +1,7 @@
 """From a policy to a chain: the only place that names all layers.
 
     ResultLimit ▶ EnvironmentGate ▶ RiskGate ▶ ArgumentCheck ▶ RateLimit ▶ Bulkhead ▶ Exclusive
-                    ▶ Retry ▶ Breaker ▶ Timeout ▶ executor
+                    ▶ Ledger ▶ Retry ▶ Breaker ▶ Timeout ▶ executor
 
 The first is outermost. What has nothing to do for a tool is not in its chain. In a turn, calls wait
 for each other behind the argument check, where the gates end. Hooks stand around all of it.
@@ -24,6 +24,7 @@ from seawall.layers.breaker import Breaker
 from seawall.layers.bulkhead import Bulkhead
 from seawall.layers.environment_gate import EnvironmentGate
 from seawall.layers.exclusive import Exclusive
+from seawall.layers.ledger import Ledger
 from seawall.layers.rate_limit import RateLimit
 from seawall.layers.result_limit import ResultLimit
 from seawall.layers.retry import Retry
@@ -59,6 +60,7 @@ LAYERS: tuple[LayerRecipe, ...] = (
     RateLimit,
     Bulkhead,
     Exclusive,
+    Ledger,
     Retry,
     Breaker,
     Timeout,

@@ -123,6 +123,8 @@ RUN_READERS: Mapping[str, Reader] = {
     "check_mode": text,
     "gate_mode": text,
     "output": text,
+    "ledger": text,
+    "ledger_keep_s": duration,
 }
 """All keys of a rule but `preset` and `breaker`."""
 

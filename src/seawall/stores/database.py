@@ -26,7 +26,7 @@ from seawall.pipeline.foreign import type_names
 from seawall.stores.migrations import MIGRATIONS, TYPES
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Sequence
     from pathlib import Path
 
     from sqlalchemy import ColumnElement
@@ -69,6 +69,7 @@ class Database:
         self._migrations = migrations
         self._errors = _errors(address.kind)
         self._here: _Here | None = None
+        self._generation = 0
 
     async def start(self) -> None:
         """Connect and bring the tables up to date, once in a loop.
@@ -90,6 +91,22 @@ class Database:
         if self.dialect == "postgresql":
             return func.extract("epoch", func.clock_timestamp())
         return literal(self.clock.wall())
+
+    def background(self, work: Callable[[], Coroutine[Any, Any, T]]) -> asyncio.Task[T]:
+        """Do something whoever is cancelled meanwhile; `aclose` waits for it."""
+        here = self._current()
+        task: asyncio.Task[T] = here.task(work())
+        return task
+
+    async def quiet(self) -> None:
+        """Wait until nothing is done in the background any more."""
+        await self._current().quiet()
+
+    @property
+    def generation(self) -> int:
+        """Another number for each loop; what was under way in a former one will not end."""
+        self._current()
+        return self._generation
 
     async def aclose(self) -> None:
         """Let what is being written end, within the time limit, and close all connections."""
@@ -128,6 +145,7 @@ class Database:
             if here is not None:
                 here.leave()
             here = self._here = _Here(_engine(self._address, self.timeout_s))
+            self._generation += 1
         return here
 
     async def _bounded(self, work: Callable[[], Awaitable[T]], *, goes_on: bool) -> T:
@@ -203,6 +221,10 @@ class _Here:
             async with connection.begin():
                 return await work(connection)
 
+    async def quiet(self) -> None:
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
     async def close(self, clock: Clock, within_s: float) -> None:
         if self._tasks:
             rung, timer = clock.alarm(within_s)
@@ -210,6 +232,8 @@ class _Here:
             await asyncio.wait((everything, rung), return_when=asyncio.FIRST_COMPLETED)
             timer.cancel()
             rung.cancel()
+        for task in self._tasks:
+            task.cancel()
         await self.engine.dispose()
 
     def leave(self) -> None:

@@ -53,16 +53,23 @@ def _durable(
         raise MissingExtra("a state that outlives the process", "state") from error
     from seawall.stores.database import Database  # noqa: PLC0415  # as above
     from seawall.stores.owners import Owners  # noqa: PLC0415  # as above
+    from seawall.stores.sql_audit import SqlAudit  # noqa: PLC0415  # as above
+    from seawall.stores.sql_ledger import SqlLedger  # noqa: PLC0415  # as above
 
     keys = _keys(address, key)
+    seal = None if keys is None else Seal(keys)
     database = Database(address, clock, timeout_s=timeout_s)
+    owners = Owners(database, clock, chance)
+    audit = SqlAudit(database, keys)
     return State(
         address,
         clock,
         database=database,
-        owners=Owners(database, clock, chance),
+        owners=owners,
         keys=keys,
-        seal=None if keys is None else Seal(keys),
+        seal=seal,
+        audit=audit,
+        ledger=SqlLedger(database, owners, audit, seal, clock),
     )
 
 

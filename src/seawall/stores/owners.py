@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from typing import TYPE_CHECKING
 
 from sqlalchemy import literal as value
@@ -34,6 +35,7 @@ class Owners:
         self._me: Owner | None = None
         self._held = 0
         self._beating: asyncio.Task[None] | None = None
+        self._seen_at = -math.inf
 
     def me(self) -> Owner:
         """Describe this process; another one after a fork."""
@@ -42,11 +44,17 @@ class Owners:
             self._me = this_process(self._chance.token(16))
             self._held = 0
             self._beating = None
+            self._seen_at = -math.inf
         return self._me
 
     async def sign(self, connection: AsyncConnection) -> str:
-        """Write that this process is there, in the transaction that takes something; its id."""
+        """Write that this process is there, in the transaction that takes something; its id.
+
+        Not each time: call `signed` once that transaction is committed.
+        """
         me = self.me()
+        if self._clock.now() - self._seen_at < BEAT_S:
+            return me.id
         row = {"id": me.id, "place": me.place, "pid": me.pid, "started": me.started}
         insert = insert_sqlite if self._database.dialect == "sqlite" else insert_postgres
         now = self._database.now()
@@ -54,6 +62,10 @@ class Owners:
         signed = signed.on_conflict_do_update(index_elements=["id"], set_={"seen": now})
         await connection.execute(signed)
         return me.id
+
+    def signed(self) -> None:
+        """The sign of life was committed."""
+        self._seen_at = self._clock.now()
 
     async def gone(self, connection: AsyncConnection, ids: Iterable[str]) -> set[str]:
         """Say which of these hold nothing any more, as their processes have ended."""
@@ -75,8 +87,10 @@ class Owners:
         """Begin to hold something: signs of life go out until as many `release` have come."""
         self.me()
         self._held += 1
-        if self._beating is None or self._beating.done():
-            self._beating = asyncio.get_running_loop().create_task(self._beat())
+        loop = asyncio.get_running_loop()
+        beating = self._beating
+        if beating is None or beating.done() or beating.get_loop() is not loop:
+            self._beating = loop.create_task(self._beat())
 
     def release(self) -> None:
         """Hold one thing less."""
@@ -98,3 +112,4 @@ class Owners:
                 await self._database.write(seen)
             except StoreUnavailable:
                 continue  # as good as silence; what is written next says it too
+            self.signed()

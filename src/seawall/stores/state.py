@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
+from seawall.stores.memory_audit import MemoryAudit
+
 if TYPE_CHECKING:
     from types import TracebackType
 
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
     from seawall.stores.keys import Keys
     from seawall.stores.owners import Owners
     from seawall.stores.seal import Seal
+    from seawall.stores.sql_audit import SqlAudit
+    from seawall.stores.sql_ledger import SqlLedger
 
 
 class State:
@@ -31,6 +35,8 @@ class State:
         owners: Owners | None = None,
         keys: Keys | None = None,
         seal: Seal | None = None,
+        audit: MemoryAudit | SqlAudit | None = None,
+        ledger: SqlLedger | None = None,
     ) -> None:
         self.shown = address.shown
         """The address, without what is secret in it."""
@@ -43,6 +49,9 @@ class State:
         self.seal = seal
         """Closes what is kept; None in memory, and in PostgreSQL without a key: then nothing is
         kept that would have to be sealed."""
+        self.audit = MemoryAudit() if audit is None else audit
+        self.ledger = ledger
+        """None in memory: an effect that nobody remembers after a crash needs no ledger."""
         self._keys = keys
 
     @property

@@ -1,0 +1,95 @@
+"""The audit log in a database: appended to, never changed; one chain for all processes."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from sqlalchemy import insert, select, update
+
+from seawall.contract.audit import AuditEntry, AuditMark, AuditRecord, AuditReport
+from seawall.stores.chain import Chain
+from seawall.stores.schema import audit, audit_head
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from sqlalchemy.ext.asyncio import AsyncConnection
+
+    from seawall.stores.database import Database
+    from seawall.stores.keys import Keys
+
+_PAGE = 1_000
+
+
+class SqlAudit:
+    """Keeps entries for good."""
+
+    def __init__(self, database: Database, keys: Keys | None) -> None:
+        self._database = database
+        self._chain = Chain(keys)
+
+    async def append(self, entries: Sequence[AuditEntry]) -> AuditMark:
+        """Keep entries, in this order, all or none; the last one's mark."""
+        return await self._database.write(lambda c: self.append_in(c, entries))
+
+    async def append_in(
+        self, connection: AsyncConnection, entries: Sequence[AuditEntry]
+    ) -> AuditMark:
+        """Keep entries in a transaction that somebody else began: they stand or fall with it.
+
+        Others who append wait for its end, so this comes last in it.
+        """
+        head = select(audit_head.c.seq, audit_head.c.hash).with_for_update()
+        mark = AuditMark(*(await connection.execute(head)).one())
+        rows = []
+        for entry in entries:
+            record = self._chain.link(mark, entry)
+            rows.append(
+                {
+                    "seq": record.seq,
+                    "at": entry.at,
+                    "entry": record.text,
+                    "key": record.key,
+                    "hash": record.hash,
+                }
+            )
+            mark = AuditMark(record.seq, record.hash)
+        if rows:
+            await connection.execute(insert(audit), rows)
+            await connection.execute(update(audit_head).values(seq=mark.seq, hash=mark.hash))
+        return mark
+
+    async def records(self, *, after: int = 0) -> AsyncIterator[AuditRecord]:
+        """Give entries in order, those after a number, as they are when they are read."""
+        while page := await self._database.read(partial(self._page, after=after)):
+            for record in page:
+                yield record
+            after = page[-1].seq
+
+    async def verify(self, expected: AuditMark | None = None) -> AuditReport:
+        """Read the whole log and find what was changed, removed or put elsewhere.
+
+        `expected` is an entry noted before: that shows also whether the end was cut off.
+        """
+        head = await self._database.read(self._head)
+        checker, after = self._chain.checker(expected), -1
+        while page := await self._database.read(partial(self._page, after=after)):
+            # What others write meanwhile is for another time.
+            ours = [record for record in page if record.seq <= head.seq]
+            checker.read(ours)
+            if len(ours) < len(page) or not ours:
+                break
+            after = ours[-1].seq
+        return checker.report(head)
+
+    async def _head(self, connection: AsyncConnection) -> AuditMark:
+        found = (await connection.execute(select(audit_head.c.seq, audit_head.c.hash))).first()
+        return AuditMark(0, "") if found is None else AuditMark(*found)
+
+    async def _page(self, connection: AsyncConnection, after: int) -> list[AuditRecord]:
+        query = select(audit).where(audit.c.seq > after).order_by(audit.c.seq).limit(_PAGE)
+        return [
+            AuditRecord(seq=row.seq, text=row.entry, key=row.key, hash=row.hash)
+            for row in await connection.execute(query)
+        ]

@@ -1,0 +1,367 @@
+"""The effects ledger in a database.
+
+One row for each call, found by its key. Who runs a call is written beside it, so that a row of a
+process that has ended is told from one that still runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from sqlalchemy import delete, select, update
+from sqlalchemy.dialects.postgresql import insert as insert_postgres
+from sqlalchemy.dialects.sqlite import insert as insert_sqlite
+
+from seawall.contract.audit import AuditEntry, AuditKind
+from seawall.contract.effect import Begun, Effect, EffectState, Intent, Settled
+from seawall.contract.errors import SealBroken, StoreUnavailable
+from seawall.pipeline.foreign import log
+from seawall.stores.plain_text import plain
+from seawall.stores.schema import effects
+from seawall.stores.sealed_results import opened_result, sealed_result
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Sequence
+
+    from sqlalchemy import Row
+    from sqlalchemy.ext.asyncio import AsyncConnection
+
+    from seawall.pipeline.clock import Clock
+    from seawall.stores.database import Database
+    from seawall.stores.owners import Owners
+    from seawall.stores.seal import Seal
+    from seawall.stores.sql_audit import SqlAudit
+
+T = TypeVar("T")
+
+NO_KEY = "the state has no key to seal with, so results are not kept"
+NOT_KEPT = "it was too large to be kept, or held what JSON cannot say"
+
+_WAITS_S = (1.0, 2.0, 4.0, 8.0, 16.0)
+"""Between the tries to write down an outcome while the database does not answer."""
+
+_PRUNE_EVERY = 256
+_PRUNED_AT_ONCE = 500
+
+
+class SqlLedger:
+    """Keeps intents and outcomes."""
+
+    def __init__(
+        self, database: Database, owners: Owners, audit: SqlAudit, seal: Seal | None, clock: Clock
+    ) -> None:
+        self._database = database
+        self._owners = owners
+        self._audit = audit
+        self._seal = seal
+        self._clock = clock
+        self._open: dict[str, int] = {}
+        """Calls that this process runs now, and the loop they run in."""
+        self._never_ran: set[str] = set()
+        """Intents that may have been kept although nothing came of them."""
+        self._begun = 0
+
+    async def begin(self, intent: Intent) -> Begun:
+        """Keep an intent, or give the call that had its key."""
+        beginning = self._database.background(lambda: self._begin(intent))
+        try:
+            begun = await asyncio.shield(beginning)
+        except asyncio.CancelledError:
+            self._never_ran.add(intent.token)
+            self._database.background(lambda: self._take_back(intent.token, beginning))
+            raise
+        except StoreUnavailable:
+            self._never_ran.add(intent.token)
+            self._database.background(lambda: self._take_back(intent.token))
+            raise
+        if begun.earlier is None:
+            self._owners.hold()
+        return begun
+
+    async def settle(self, settled: Settled) -> None:
+        """Keep how a call ended; tried again for half a minute if the database does not answer."""
+        settling = self._database.background(lambda: self._settle(settled))
+        try:
+            await asyncio.shield(settling)
+        except asyncio.CancelledError:
+            self._database.background(lambda: self._insist_after(settling, settled))
+            raise
+        except StoreUnavailable:
+            self._database.background(lambda: self._insist_on(settled))
+            raise
+        self._forget(settled.token)
+
+    def settle_soon(self, settled: Settled) -> None:
+        """Keep how a call ended, without anybody waiting for it."""
+        self._database.background(lambda: self._insist_on(settled))
+
+    def withdraw_soon(self, token: str) -> None:
+        """Forget an intent of which nothing was run."""
+        self._forget(token)
+        self._never_ran.add(token)
+        self._database.background(lambda: self._take_back(token))
+
+    async def unknown(self, *, limit: int = 100) -> Sequence[Effect]:
+        """Give the calls of which it is not known how they ended, the newest first.
+
+        Those that a process left behind when it ended are among them.
+        """
+
+        async def look(connection: AsyncConnection) -> list[Effect]:
+            await self._sweep(connection)
+            query = (
+                select(effects)
+                .where(effects.c.state == EffectState.UNKNOWN)
+                .order_by(effects.c.created.desc())
+                .limit(limit)
+            )
+            return [self._effect(row) for row in await connection.execute(query)]
+
+        return await self._database.write(look)
+
+    async def _begin(self, intent: Intent) -> Begun:
+        begun = await self._database.write(lambda c: self._begin_in(c, intent))
+        self._owners.signed()
+        self._begun += 1
+        if begun.earlier is None:
+            self._open[intent.token] = self._database.generation
+        return begun
+
+    async def _begin_in(self, connection: AsyncConnection, intent: Intent) -> Begun:
+        now = self._clock.wall()
+        if self._begun % _PRUNE_EVERY == 0:
+            await self._prune(connection, now)
+        row = self._row(intent, await self._owners.sign(connection), now)
+        insert = insert_sqlite if self._database.dialect == "sqlite" else insert_postgres
+        kept = await connection.execute(insert(effects).values(**row).on_conflict_do_nothing())
+        if kept.rowcount != 1:
+            earlier = await self._earlier(connection, row)
+            begun = await self._judged(connection, intent, earlier, now)
+            if begun is not None:
+                return begun
+            await connection.execute(
+                update(effects).where(effects.c.token == earlier.token).values(**row)
+            )
+        await self._audit.append_in(connection, [_entry_of_intent(intent, now)])
+        return Begun()
+
+    async def _earlier(self, connection: AsyncConnection, row: dict[str, Any]) -> Row[Any]:
+        same = [effects.c[name] == row[name] for name in ("scope", "tool", "key")]
+        query = select(effects).where(*same).with_for_update()
+        return (await connection.execute(query)).one()
+
+    async def _judged(
+        self, connection: AsyncConnection, intent: Intent, earlier: Row[Any], now: float
+    ) -> Begun | None:
+        """Say what an earlier call with the same key means; None if this one may take its place."""
+        if earlier.token in self._never_ran:
+            return None
+        state, reason = EffectState(earlier.state), earlier.reason
+        if state is EffectState.RUNNING and await self._is_left(connection, earlier):
+            state, reason = EffectState.UNKNOWN, "interrupted"
+            await self._mark_left(connection, [earlier], now)
+        if state is not EffectState.RUNNING and earlier.expires <= now:
+            return None
+        if earlier.digest != intent.digest:
+            return Begun(earlier=self._effect(earlier, state, reason), conflict=True)
+        if state is EffectState.UNKNOWN and intent.replay:
+            return None
+        return Begun(earlier=self._effect(earlier, state, reason))
+
+    async def _is_left(self, connection: AsyncConnection, row: Row[Any]) -> bool:
+        """Whether nobody runs this call any more."""
+        if row.owner == self._owners.me().id:
+            return self._open.get(row.token) != self._database.generation
+        return row.owner in await self._owners.gone(connection, [row.owner])
+
+    async def _sweep(self, connection: AsyncConnection) -> None:
+        """Mark what processes left behind when they ended."""
+        query = select(effects).where(effects.c.state == EffectState.RUNNING)
+        rows = (await connection.execute(query.with_for_update())).all()
+        gone = await self._owners.gone(connection, {row.owner for row in rows})
+        left = [row for row in rows if row.owner in gone]
+        if left:
+            await self._mark_left(connection, left, self._clock.wall())
+
+    async def _mark_left(
+        self, connection: AsyncConnection, rows: Sequence[Row[Any]], now: float
+    ) -> None:
+        await connection.execute(
+            update(effects)
+            .where(effects.c.token.in_([row.token for row in rows]))
+            .values(state=EffectState.UNKNOWN, reason="interrupted", settled=now)
+        )
+        entries = [
+            AuditEntry(
+                kind=AuditKind.EFFECT,
+                at=now,
+                tool=row.tool,
+                call_id=row.call_id,
+                outcome=EffectState.UNKNOWN,
+                reason="interrupted",
+                digest=row.digest,
+                about=row.token,
+            )
+            for row in rows
+        ]
+        await self._audit.append_in(connection, entries)
+
+    async def _settle(self, settled: Settled) -> None:
+        now = self._clock.wall()
+        outcome = self._sealed(settled)
+
+        async def keep(connection: AsyncConnection) -> None:
+            await connection.execute(
+                update(effects)
+                .where(effects.c.token == settled.token)
+                .values(
+                    state=settled.state,
+                    reason=plain(settled.reason),
+                    settled=now,
+                    expires=now + settled.keep_s,
+                    outcome=outcome,
+                )
+            )
+            entry = AuditEntry(
+                kind=AuditKind.EFFECT,
+                at=now,
+                tool=settled.tool,
+                outcome=settled.state,
+                reason=settled.reason,
+                about=settled.token,
+            )
+            await self._audit.append_in(connection, [entry])
+
+        await self._database.write(keep)
+
+    def _sealed(self, settled: Settled) -> bytes | None:
+        if settled.outcome is None or self._seal is None:
+            return None
+        return sealed_result(self._seal, settled.outcome, _place(settled.token))
+
+    async def _take_back(self, token: str, beginning: asyncio.Task[Begun] | None = None) -> None:
+        """Remove an intent, once it was kept."""
+        if beginning is not None:
+            await asyncio.wait([beginning])
+        self._open.pop(token, None)
+
+        async def remove(connection: AsyncConnection) -> None:
+            gone = delete(effects).where(
+                effects.c.token == token, effects.c.state == EffectState.RUNNING
+            )
+            if (await connection.execute(gone)).rowcount:
+                now = self._clock.wall()
+                entry = AuditEntry(kind=AuditKind.EFFECT, at=now, outcome="not_begun", about=token)
+                await self._audit.append_in(connection, [entry])
+
+        if await self._insist(lambda: self._database.write(remove)):
+            self._never_ran.discard(token)
+
+    async def _insist_after(self, settling: asyncio.Task[None], settled: Settled) -> None:
+        await asyncio.wait([settling])
+        if settling.cancelled() or settling.exception() is not None:
+            await self._insist_on(settled)
+        else:
+            self._forget(settled.token)
+
+    async def _insist_on(self, settled: Settled) -> None:
+        await self._insist(lambda: self._settle(settled))
+        self._forget(settled.token)
+
+    async def _insist(self, work: Callable[[], Coroutine[Any, Any, None]]) -> bool:
+        """Do it now, or while the database does not answer a few times later; whether it was."""
+        for wait_s in (*_WAITS_S, None):
+            try:
+                await work()
+            except StoreUnavailable as error:
+                if wait_s is None:
+                    log.error("a call's end could not be written down: %s", error)
+                    return False
+                await self._clock.sleep(wait_s)
+            else:
+                return True
+        return False
+
+    def _forget(self, token: str) -> None:
+        if self._open.pop(token, None) is not None:
+            self._owners.release()
+
+    async def _prune(self, connection: AsyncConnection, now: float) -> None:
+        """Delete some of what nobody can ask for any more."""
+        old = (
+            select(effects.c.token)
+            .where(effects.c.expires <= now, effects.c.state != EffectState.RUNNING)
+            .limit(_PRUNED_AT_ONCE)
+        )
+        await connection.execute(delete(effects).where(effects.c.token.in_(old)))
+
+    def _row(self, intent: Intent, owner: str, now: float) -> dict[str, Any]:
+        return {
+            "token": intent.token,
+            "scope": plain(intent.scope),
+            "tool": plain(intent.tool),
+            "key": None if intent.key is None else _hashed(intent.key),
+            "digest": intent.digest,
+            "call_id": plain(intent.call_id),
+            "owner": owner,
+            "state": EffectState.RUNNING,
+            "reason": "",
+            "created": now,
+            "settled": None,
+            "expires": now + intent.keep_s,
+            "outcome": None,
+        }
+
+    def _effect(
+        self, row: Row[Any], state: EffectState | None = None, reason: str | None = None
+    ) -> Effect:
+        outcome, unreadable = None, ""
+        if row.state in (EffectState.DONE, EffectState.FAILED):
+            outcome, unreadable = self._opened(row)
+        return Effect(
+            token=row.token,
+            scope=row.scope,
+            tool=row.tool,
+            call_id=row.call_id,
+            state=EffectState(row.state) if state is None else state,
+            reason=row.reason if reason is None else reason,
+            created=row.created,
+            settled=row.settled,
+            outcome=outcome,
+            unreadable=unreadable,
+        )
+
+    def _opened(self, row: Row[Any]) -> tuple[Any, str]:
+        if self._seal is None:
+            return None, NO_KEY
+        if row.outcome is None:
+            return None, NOT_KEPT
+        try:
+            return opened_result(self._seal, row.outcome, _place(row.token)), ""
+        except SealBroken as error:
+            return None, str(error)
+
+
+def _place(token: str) -> str:
+    return f"effects:{token}:outcome"
+
+
+def _hashed(key: str) -> str:
+    """Fingerprint of a caller's key: callers put names of their own into it."""
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _entry_of_intent(intent: Intent, now: float) -> AuditEntry:
+    return AuditEntry(
+        kind=AuditKind.EFFECT,
+        at=now,
+        tool=intent.tool,
+        call_id=intent.call_id,
+        session=intent.session,
+        caller=intent.caller,
+        outcome=EffectState.RUNNING,
+        digest=intent.digest,
+        about=intent.token,
+    )
