@@ -35,6 +35,8 @@ class Intent(msgspec.Struct, frozen=True, kw_only=True):
     call_id: str = ""
     session: str = ""
     caller: str = ""
+    decided: tuple[str, str] = ("", "")
+    """Who let it run, and why."""
     keep_s: float = 86_400.0
     """How long the outcome is kept, from its end."""
     replay: bool = False

@@ -121,6 +121,7 @@ class Ledger:
             call_id=call.call_id,
             session=call.session.id,
             caller=call.session.caller,
+            decided=call.decided,
             keep_s=self._keep_s,
             replay=self._replay,
         )

@@ -100,6 +100,7 @@ class RiskGate:
         action = None if self._fixed is None else self._fixed.action
         self._open = action is Action.ALLOW
         self._may_be_allowed = self._open or action is Action.ASK
+        self._by_policy = ("policy", "" if self._fixed is None else self._fixed.reason)
         self._questions: Questions | None = None
         if gate.confirm is not None and not self._shadow:
             # Kept with the tool's state: a gate may be gone before those it asked have ended.
@@ -121,6 +122,7 @@ class RiskGate:
         else:
             clear = self._may_be_allowed and standing.action is Action.ALLOW
         if clear:
+            call.decided = self._by_policy if standing is None else ("session", standing.reason)
             return proceed(call)  # type: ignore[return-value]  # handlers are made of async functions
         return self._gated(call, proceed)
 
@@ -140,8 +142,10 @@ class RiskGate:
 
     async def _refusal(self, call: Invocation) -> ToolResult | None:
         standing = self._standing(call)
-        if standing is not None and standing.action == Action.DENY:
-            return self._refused(call, "approval_denied", standing.reason)
+        if standing is not None:
+            call.decided = ("session", standing.reason)
+            if standing.action == Action.DENY:
+                return self._refused(call, "approval_denied", standing.reason)
         decision = self._fixed
         if decision is None:
             refusal = call.prepared()
@@ -150,10 +154,19 @@ class RiskGate:
             decision = _decided(self._policy, call.as_prepared())
             if decision is None:
                 return self._refused(call, *_SAID[NoAnswer.FAILED])
-        decision = _spared(decision, standing, self._tool)
+        return await self._settled(call, _spared(decision, standing, self._tool), standing)
+
+    async def _settled(
+        self, call: Invocation, decision: Decision, standing: Decision | None
+    ) -> ToolResult | None:
+        if decision is not standing:
+            call.decided = ("policy", decision.reason)
         if decision.action is Action.DENY:
             return self._refused(call, "denied_by_policy", decision.reason)
-        if decision.action is Action.ALLOW or APPROVED in call.verdicts:
+        if decision.action is Action.ALLOW:
+            return None
+        if APPROVED in call.verdicts:
+            call.decided = ("approval", decision.reason)
             return None
         return call.prepared() or await self._asked(call, decision)
 
@@ -162,6 +175,8 @@ class RiskGate:
             why = f"it needs a person's approval ({decision.reason}) and nobody can be asked here"
             return self._refused(call, "approval_required", why)
         outcome = await self._questions.outcome(call, decision)
+        if isinstance(outcome, Answer):
+            call.decided = ("person", outcome.value)
         if outcome in (Answer.ALLOW_ONCE, Answer.ALLOW_SESSION):
             return None
         return self._refused(call, *_SAID[outcome])

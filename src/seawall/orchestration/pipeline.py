@@ -41,6 +41,7 @@ from seawall.pipeline.state import StateTable
 from seawall.pipeline.threads import Threads, depth
 from seawall.policy.build import Builder, Given, listed
 from seawall.policy.model import Policies
+from seawall.recording.audit import Audit
 from seawall.recording.metrics import Metrics
 from seawall.recording.trace import TraceRecorder
 from seawall.recording.usage import UsageTracker
@@ -145,6 +146,9 @@ class Pipeline:
             self.metrics,
             *recorders,
         )
+        self._audit = self._made_audit()
+        if self._audit is not None:
+            self._recorders += (self._audit,)
         self._numbers = itertools.count(1)
         self._prefix = self._chance.token(4)
         self._own_gate = risk is not None
@@ -193,6 +197,12 @@ class Pipeline:
         self.loop_detector = None if policy is None else LoopDetector(policy, self.clock)
         of_all = policy is not None and policy.scope == "all"
         self._loop_of_all = self.loop_detector if of_all else None
+
+    def _made_audit(self) -> Audit | None:
+        if self.state is None:
+            return None
+        settings = self.policies.audit
+        return Audit(self.state.audit, self.clock, calls=settings.calls, wait=settings.wait)
 
     def _stores(self) -> dict[type, Any]:
         """What layers need of the state, by the protocols that they declare."""
@@ -272,15 +282,21 @@ class Pipeline:
             check_session(session)
         if execution not in (None, "parallel", "sequential"):
             raise ValueError(f"execution must be parallel or sequential; it is {execution!r}")
+        session, turn_id = session or self._session, self._new_id()
         turn = Turn(
             self._doors,
             members_of(calls, self._new_id),
-            session or self._session,
-            turn_id=self._new_id(),
+            session,
+            turn_id=turn_id,
             truncated=truncated,
             on_event=on_event,
         )
-        return await turn.run(execution)
+        if self._audit is None:
+            return await turn.run(execution)
+        with self._audit.turn(turn_id, session.id, session.caller) as ended:
+            outcome = await turn.run(execution)
+            ended(outcome.status, outcome.reason)
+            return outcome
 
     def _new_id(self) -> str:
         return f"{self._prefix}-{next(self._numbers)}"
@@ -348,7 +364,7 @@ class Pipeline:
         if recent is not None and recent.hot and watch is not None:
             refusal = watch.refusal(call, route.digest)
             if refusal is not None:
-                return route.finish(call, refusal)
+                return await self._audited(route, call, refusal)
         if deadline_s is None:
             deadline_s = route.policy.deadline_s
         calls = route.calls
@@ -365,7 +381,16 @@ class Pipeline:
             calls.count -= 1
         if watch is not None:
             result = watch.seen(call, result, route.digest(call))
+        if self._audit is not None:
+            return await self._audited(route, call, result)
         return route.finish(call, result)
+
+    async def _audited(self, route: Route, call: Invocation, result: ToolResult) -> ToolResult:
+        """Close the books of a call, and wait for the entry if it is one to be waited for."""
+        result = route.finish(call, result)
+        if self._audit is not None and self._audit.due:
+            await self._audit.settle()
+        return result
 
     async def _within(
         self, route: Route, call: Invocation, timeout_s: float | None, deadline_s: float | None
@@ -582,6 +607,8 @@ class Pipeline:
         self._threads.forget_loop()
         for route in tuple(self._routes.values()):
             route.forget_loop()
+        if self._audit is not None:
+            self._audit.forget_loop()
 
     async def aclose(self) -> None:
         """End idle threads and the loop of `call_sync`, if there is one; give no more gauges.
@@ -590,10 +617,12 @@ class Pipeline:
         given as a URL; one that was opened before stays open.
         """
         self._unwatch()
-        if self._own_state and self.state is not None:
-            await self.state.aclose()
         self._threads.close()
         self._home.close()
+        if self._audit is not None:
+            await self._audit.aclose()
+        if self._own_state and self.state is not None:
+            await self.state.aclose()
 
     async def __aenter__(self) -> Self:
         if self._own_state and self.state is not None:

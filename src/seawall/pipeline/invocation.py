@@ -27,6 +27,9 @@ Progress = Callable[[Any, float | None, float | None], Any]
 """Listener of one call's progress: text or partial result, done, total."""
 
 
+NOBODY = ("", "")
+
+
 class Invocation:
     """One call. Layers read it; what each may write is said at the field."""
 
@@ -55,6 +58,7 @@ class Invocation:
         "cancel_reason",
         "close_attempt",
         "deadline",
+        "decided",
         "depth",
         "digest",
         "error",
@@ -97,7 +101,7 @@ class Invocation:
         self.prepare = prepare
         self.given = arguments
         """Arguments as they came; never changed."""
-        self.given_truncated = False
+        self.given_truncated = self.attempt_open = False
         self.call_id = call_id
         self.session = session
         self.arrived = arrived
@@ -116,9 +120,7 @@ class Invocation:
         self.digest: Digest | None = None
         self.attempt = 0
         """Attempts begun. Written by the executor alone."""
-        self.attempt_open = False
-        self.attempt_started = 0.0
-        self.attempt_wall = 0.0
+        self.attempt_started = self.attempt_wall = 0.0
         self.executed_s: float | None = None
         """Time inside the executor over all attempts; None if it never began."""
         self.started = self.begun = False
@@ -135,6 +137,8 @@ class Invocation:
         self.idempotency_key: str | None = None
         self.on_progress: Progress | None = None
         self.verdicts: tuple[str, ...] = ()
+        self.decided = NOBODY
+        """Who let it run or did not (policy, session, person, approval), and why."""
         self.key = ""
         self.close_attempt: Callable[[Invocation, ToolResult], None] = _not_recorded
         """Record the attempt that just ended; for a layer that is about to begin another."""

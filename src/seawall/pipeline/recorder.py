@@ -8,7 +8,7 @@ from typing import Protocol
 import msgspec
 
 from seawall.contract.result import ToolResult
-from seawall.contract.span import Outcome, Span
+from seawall.contract.span import Digest, Outcome, Span
 
 
 class Finished(msgspec.Struct, frozen=True):
@@ -30,6 +30,11 @@ class Finished(msgspec.Struct, frozen=True):
     caller: str
     result: ToolResult | None
     """None if the caller cancelled it."""
+    digest: Digest | None = None
+    """Of the arguments, if anybody has asked for it."""
+    decided: tuple[str, str] = ("", "")
+    """Who let it run or did not, and why; empty if nobody was asked."""
+    batch_id: str | None = None
 
 
 OnAttempt = Callable[[Span], None]

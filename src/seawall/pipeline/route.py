@@ -238,6 +238,9 @@ class Route:
             call.session.id,
             call.session.caller,
             result,
+            call.digest,
+            call.decided,
+            call.batch_id,
         )
         tell(self._counting.on_call, finished)
 

@@ -29,7 +29,13 @@ from seawall.policy.changes import unknown
 from seawall.policy.origins import Origins, fault_at
 from seawall.policy.places import find_places
 from seawall.policy.ready_made import label_of, ready_made, ready_made_names
-from seawall.policy.settings import ConsoleSettings, LoopSettings, RiskSettings, TraceSettings
+from seawall.policy.settings import (
+    AuditSettings,
+    ConsoleSettings,
+    LoopSettings,
+    RiskSettings,
+    TraceSettings,
+)
 from seawall.policy.sheet import Sheet, read_sheet
 
 if TYPE_CHECKING:
@@ -41,6 +47,7 @@ _KINDS: Mapping[str, type[Any]] = {
     "trace": TraceSettings,
     "loop": LoopSettings,
     "console": ConsoleSettings,
+    "audit": AuditSettings,
 }
 """What the sections of plain settings become, under the same names as arguments of `Policies`."""
 

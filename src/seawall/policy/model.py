@@ -28,7 +28,13 @@ from seawall.policy.notes import default_note, duration_note, idle_note
 from seawall.policy.origins import Origins
 from seawall.policy.patterns import Pattern, is_pattern
 from seawall.policy.rules import Rules
-from seawall.policy.settings import ConsoleSettings, LoopSettings, RiskSettings, TraceSettings
+from seawall.policy.settings import (
+    AuditSettings,
+    ConsoleSettings,
+    LoopSettings,
+    RiskSettings,
+    TraceSettings,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -75,6 +81,7 @@ class Policies:
         trace: TraceSettings | None = None,
         loop: LoopSettings | None = _LOOP,
         console: ConsoleSettings | None = None,
+        audit: AuditSettings | None = None,
         origins: Origins | None = None,
     ) -> None:
         self.risk = risk or RiskSettings()
@@ -82,6 +89,7 @@ class Policies:
         self.loop = loop
         """When a model is taken to go in circles; None: nobody looks."""
         self.console = console or ConsoleSettings()
+        self.audit = audit or AuditSettings()
         origins = origins or Origins()
         grouped = {
             name: family if isinstance(family, Family) else Family(policy=family)

@@ -43,6 +43,20 @@ _ALLOW_TOO = (
 )
 
 
+class AuditSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What goes into the audit log of a state."""
+
+    calls: str = "all"
+    """`all`, or `refused`, or `off` for none; effects, approvals and turns are always kept."""
+    wait: bool = False
+    """Whether each call waits until it is written; else only what was refused or asked about."""
+
+    def __post_init__(self) -> None:
+        if self.calls not in ("all", "refused", "off"):
+            said = f"is {self.calls!r}; use one of all, refused, off"
+            raise ConfigurationError([Fault(said, key="calls")])
+
+
 class TraceSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How many spans are kept in memory."""
 

@@ -362,6 +362,8 @@ def _entry_of_intent(intent: Intent, now: float) -> AuditEntry:
         session=intent.session,
         caller=intent.caller,
         outcome=EffectState.RUNNING,
+        by=intent.decided[0],
+        why=intent.decided[1],
         digest=intent.digest,
         about=intent.token,
     )
