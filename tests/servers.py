@@ -12,16 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
+from tests.found import lacking
 
 _BINARIES = "/usr/lib/postgresql/*/bin"
-
-
-def absent(reason: str) -> None:
-    """Skip for want of a server; where all must be there (`CI=true`), fail."""
-    if os.environ.get("CI") == "true":
-        pytest.fail(reason)
-    pytest.skip(reason)
 
 
 def free_port() -> int:
@@ -77,8 +70,7 @@ def running_postgres() -> Iterator[PostgresServer]:
     """Run a PostgreSQL until the end of the block."""
     binaries = postgres_binaries()
     if binaries is None:
-        absent("no PostgreSQL server is installed (Debian: apt-get install postgresql)")
-        raise AssertionError
+        lacking("needs a PostgreSQL server (Debian: apt-get install postgresql)")
     with tempfile.TemporaryDirectory(prefix="seawall-pg-") as folder:
         user = _unprivileged(Path(folder))
         data = Path(folder) / "data"

@@ -4,7 +4,8 @@ from typing import Any
 import pytest
 
 from seawall.contract.failure import FailureCode, ToolFailed
-from seawall.toolkit.notes import Note, Notebook, Notes, StoreFullError, ranked
+from seawall.contract.note import Note, StoreFullError
+from seawall.toolkit.notes import Notebook, Notes, ranked
 
 ALICE = SimpleNamespace(session_id="alice")
 BOB = SimpleNamespace(session_id="bob")

@@ -63,17 +63,22 @@ class Defined(msgspec.Struct, frozen=True):
     """Whether another one had its id before."""
 
 
+def _kept_by(pipeline: Pipeline) -> ShortcutStore | None:
+    return None if pipeline.state is None else pipeline.state.shortcuts
+
+
 class Shortcuts:
     """The shortcuts of a pipeline; `tools` are what a model manages them with.
 
-    Definitions are kept in `store`, in memory if there is none; `load` brings back what it has.
+    Definitions are kept in `store`, else in the pipeline's state, in memory if there is none;
+    `load` brings back what is there.
     """
 
     def __init__(self, pipeline: Pipeline, store: ShortcutStore | None = None) -> None:
         self._pipeline = pipeline
         self._registry = pipeline.registry
         self._runner = StepRunner.of(pipeline)
-        self._store = MemoryShortcuts() if store is None else store
+        self._store = store or _kept_by(pipeline) or MemoryShortcuts()
         self._compiled: dict[str, Compiled] = {}
         self._changing = asyncio.Lock()
         self.tools: tuple[Tool, ...] = (

@@ -32,6 +32,7 @@ from seawall.policy.ready_made import label_of, ready_made, ready_made_names
 from seawall.policy.settings import (
     AuditSettings,
     ConsoleSettings,
+    HttpCheckSettings,
     LoopSettings,
     RiskSettings,
     TraceSettings,
@@ -48,6 +49,7 @@ _KINDS: Mapping[str, type[Any]] = {
     "loop": LoopSettings,
     "console": ConsoleSettings,
     "audit": AuditSettings,
+    "http_check": HttpCheckSettings,
 }
 """What the sections of plain settings become, under the same names as arguments of `Policies`."""
 

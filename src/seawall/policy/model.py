@@ -31,6 +31,7 @@ from seawall.policy.rules import Rules
 from seawall.policy.settings import (
     AuditSettings,
     ConsoleSettings,
+    HttpCheckSettings,
     LoopSettings,
     RiskSettings,
     TraceSettings,
@@ -82,6 +83,7 @@ class Policies:
         loop: LoopSettings | None = _LOOP,
         console: ConsoleSettings | None = None,
         audit: AuditSettings | None = None,
+        http_check: HttpCheckSettings | None = None,
         origins: Origins | None = None,
     ) -> None:
         self.risk = risk or RiskSettings()
@@ -90,6 +92,7 @@ class Policies:
         """When a model is taken to go in circles; None: nobody looks."""
         self.console = console or ConsoleSettings()
         self.audit = audit or AuditSettings()
+        self.http_check = http_check or HttpCheckSettings()
         origins = origins or Origins()
         grouped = {
             name: family if isinstance(family, Family) else Family(policy=family)

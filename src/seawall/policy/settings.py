@@ -10,6 +10,7 @@ import msgspec
 from seawall.contract.annotations import Risk
 from seawall.contract.errors import ConfigurationError, Fault
 from seawall.layers.risk_policies import AllowlistPolicy
+from seawall.policy.addresses import address_rule
 from seawall.recording.trace import MAX_CAPACITY
 
 
@@ -55,6 +56,20 @@ class AuditSettings(msgspec.Struct, frozen=True, kw_only=True):
         if self.calls not in ("all", "refused", "off"):
             said = f"is {self.calls!r}; use one of all, refused, off"
             raise ConfigurationError([Fault(said, key="calls")])
+
+
+class HttpCheckSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What the bundled tool `http_check` may ask beside public addresses."""
+
+    allow: tuple[str, ...] = ()
+    """`host:port` as it stands in the URL, or a network such as `10.1.0.0/16`."""
+
+    def __post_init__(self) -> None:
+        for rule in self.allow:
+            try:
+                address_rule(rule)
+            except ValueError as error:
+                raise ConfigurationError([Fault(str(error), key="allow")]) from None
 
 
 class TraceSettings(msgspec.Struct, frozen=True, kw_only=True):

@@ -48,6 +48,7 @@ SETTINGS: Mapping[str, Mapping[str, Reader]] = {
         "scope": units.text,
     },
     "console": {"allow": units.texts},
+    "http_check": {"allow": units.addresses},
     "audit": {"calls": units.text, "wait": units.flag},
 }
 """Sections of plain settings: what a file says in one is laid over the same of its base."""

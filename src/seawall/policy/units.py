@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from seawall.contract.annotations import Risk
+from seawall.policy.addresses import address_rule
 
 Reader = Callable[[Any], Any]
 
@@ -73,6 +74,14 @@ def some_texts(raw: Any) -> tuple[str, ...]:
     found = texts(raw)
     if not found:
         raise ValueError("is empty; leave it out if it is not to count")
+    return found
+
+
+def addresses(raw: Any) -> tuple[str, ...]:
+    """Read `host:port` or a network, or a list of them."""
+    found = texts(raw)
+    for rule in found:
+        address_rule(rule)
     return found
 
 

@@ -17,7 +17,7 @@ import sqlite3
 import threading
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sqlalchemy import URL, event, func, literal, make_url, text
+from sqlalchemy import URL, event, func, literal, make_url, select, text
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import create_async_engine
 
@@ -85,6 +85,12 @@ class Database:
     async def write(self, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
         """Run `work` in a transaction that may write; nobody else writes meanwhile on SQLite."""
         return await self._bounded(lambda: self._run(work, write=True), goes_on=True)
+
+    async def alone(self, connection: AsyncConnection, name: str) -> None:
+        """Let no other transaction go on that asks for the same name, until this one ends."""
+        if self.dialect == "postgresql":
+            lock = func.pg_advisory_xact_lock(_MIGRATING, func.hashtext(name))
+            await connection.execute(select(lock))
 
     def now(self) -> ColumnElement[Any]:
         """The database's time, the same for all who use it, as a part of a statement."""

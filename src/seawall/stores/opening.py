@@ -55,6 +55,8 @@ def _durable(
     from seawall.stores.owners import Owners  # noqa: PLC0415  # as above
     from seawall.stores.sql_audit import SqlAudit  # noqa: PLC0415  # as above
     from seawall.stores.sql_ledger import SqlLedger  # noqa: PLC0415  # as above
+    from seawall.stores.sql_notes import SqlNotes  # noqa: PLC0415  # as above
+    from seawall.stores.sql_shortcuts import SqlShortcuts  # noqa: PLC0415  # as above
 
     keys = _keys(address, key)
     seal = None if keys is None else Seal(keys)
@@ -70,6 +72,8 @@ def _durable(
         seal=seal,
         audit=audit,
         ledger=SqlLedger(database, owners, audit, seal, clock),
+        notes=None if seal is None else SqlNotes(database, seal),
+        shortcuts=None if seal is None else SqlShortcuts(database, seal),
     )
 
 

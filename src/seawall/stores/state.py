@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from seawall.stores.seal import Seal
     from seawall.stores.sql_audit import SqlAudit
     from seawall.stores.sql_ledger import SqlLedger
+    from seawall.stores.sql_notes import SqlNotes
+    from seawall.stores.sql_shortcuts import SqlShortcuts
 
 
 class State:
@@ -37,6 +39,8 @@ class State:
         seal: Seal | None = None,
         audit: MemoryAudit | SqlAudit | None = None,
         ledger: SqlLedger | None = None,
+        notes: SqlNotes | None = None,
+        shortcuts: SqlShortcuts | None = None,
     ) -> None:
         self.shown = address.shown
         """The address, without what is secret in it."""
@@ -52,6 +56,9 @@ class State:
         self.audit = MemoryAudit() if audit is None else audit
         self.ledger = ledger
         """None in memory: an effect that nobody remembers after a crash needs no ledger."""
+        self.notes = notes
+        """None in memory and without a key, as for shortcuts: both are sealed."""
+        self.shortcuts = shortcuts
         self._keys = keys
 
     @property

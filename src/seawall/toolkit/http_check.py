@@ -19,6 +19,7 @@ from pydantic import Field
 
 from seawall.contract.errors import ConfigurationError, Fault
 from seawall.contract.failure import FailureCode, ToolFailed
+from seawall.policy.addresses import address_rule
 from seawall.toolkit.refusal import failed, invalid, shown
 
 Address = tuple[Any, ...]
@@ -196,13 +197,15 @@ class _Allowed:
         self._hosts = set()
         faults = []
         for rule in rules:
-            host, _, port = rule.rpartition(":")
-            if (network := _network(rule)) is not None:
-                self._networks.append(network)
-            elif host and port.isascii() and port.isdecimal():
-                self._hosts.add((host.strip("[]").lower(), int(port)))
+            try:
+                found = address_rule(rule)
+            except ValueError as error:
+                faults.append(Fault(str(error), key="allow"))
+                continue
+            if isinstance(found, tuple):
+                self._hosts.add(found)
             else:
-                faults.append(Fault(f"{rule!r} is neither host:port nor a network", key="allow"))
+                self._networks.append(found)
         if faults:
             raise ConfigurationError(faults)
 
@@ -220,13 +223,6 @@ class _Allowed:
                     reason="address_refused",
                     may_have_run=False,
                 )
-
-
-def _network(rule: str) -> Any:
-    try:
-        return ip_network(rule, strict=False)
-    except ValueError:
-        return None
 
 
 _NOT_PUBLIC = tuple(

@@ -4,27 +4,17 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Protocol
 
-import msgspec
 from pydantic import Field
 from rapidfuzz import fuzz, process, utils
 
 from seawall.contract.failure import FailureCode
+from seawall.contract.note import Note, StoreFullError
 from seawall.toolkit.refusal import failed, invalid
 
 MAX_TEXT = 4000
 MAX_TAGS = 10
 _NEAR = 50.0
 """Score from 0 to 100 below which a note does not answer a query: half of its words."""
-
-
-class Note(msgspec.Struct, frozen=True):
-    """One note; numbered per owner from 1, in the order of adding."""
-
-    number: int
-    text: str
-    tags: tuple[str, ...]
-    created: float
-    """Seconds since the epoch."""
 
 
 class NoteStore(Protocol):
@@ -35,10 +25,6 @@ class NoteStore(Protocol):
 
     async def notes(self, owner: str) -> Sequence[Note]:
         """Give the notes of an owner, oldest first, as many as a search may look at."""
-
-
-class StoreFullError(Exception):
-    """No room is left; nothing was dropped to make some."""
 
 
 class Notes:
