@@ -202,7 +202,9 @@ class Pipeline:
         if self.state is None:
             return None
         settings = self.policies.audit
-        return Audit(self.state.audit, self.clock, calls=settings.calls, wait=settings.wait)
+        audit = Audit(self.state.audit, self.clock, calls=settings.calls, wait=settings.wait)
+        self.state.serves(audit)
+        return audit
 
     def _stores(self) -> dict[type, Any]:
         """What layers need of the state, by the protocols that they declare."""

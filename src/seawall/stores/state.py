@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
+from weakref import WeakSet
 
 from seawall.stores.memory_audit import MemoryAudit
 
@@ -60,11 +61,16 @@ class State:
         """None in memory and without a key, as for shortcuts: both are sealed."""
         self.shortcuts = shortcuts
         self._keys = keys
+        self._users: WeakSet[Any] = WeakSet()
 
     @property
     def digest_key(self) -> bytes | None:
         """The key that makes digests comparable between processes; None without a key."""
         return None if self._keys is None else self._keys.for_digests()
+
+    def serves(self, user: Any) -> None:
+        """Close a user first, by its `aclose`: it may still have something to write."""
+        self._users.add(user)
 
     async def start(self) -> None:
         """Connect and bring the tables up to date.
@@ -76,6 +82,8 @@ class State:
 
     async def aclose(self) -> None:
         """Write what is still to be written, and close; used again, it connects again."""
+        for user in tuple(self._users):
+            await user.aclose()
         if self.database is not None:
             await self.database.aclose()
 

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from seawall import __version__
+from seawall.edges.cli.audit_command import audit_app
 from seawall.edges.cli.batch_command import run_batch
 from seawall.edges.cli.check_arguments_command import check_arguments
 from seawall.edges.cli.exits import MEANINGS
@@ -17,6 +18,7 @@ from seawall.edges.cli.options import (
     JsonOption,
     PolicyOption,
     RegistryOption,
+    StateOption,
     configuration_errors,
 )
 from seawall.edges.cli.serve_command import run_gateway
@@ -159,6 +161,15 @@ def call_tool(
     *,
     registry: RegistryOption = None,
     policy: PolicyOption = None,
+    state: StateOption = None,
+    once: Annotated[
+        str | None,
+        typer.Option(
+            "--once",
+            metavar="KEY",
+            help="An idempotency key: with a state, calls with the same key are one effect.",
+        ),
+    ] = None,
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Allow this one call instead of being asked.")
     ] = False,
@@ -186,6 +197,8 @@ def call_tool(
     options = CallOptions(
         registry=registry,
         policy=policy,
+        state=state,
+        once=once,
         yes=yes,
         timeout_s=timeout,
         deadline_s=deadline,
@@ -200,6 +213,7 @@ app.command("check-arguments")(check_arguments)
 app.command("batch")(run_batch)
 app.command("trace")(show_trace)
 app.command("serve")(run_gateway)
+app.add_typer(audit_app)
 
 
 @app.command("version")

@@ -14,7 +14,7 @@ from seawall.edges.cli.asking import Terminal, allowed_once
 from seawall.edges.cli.call import MAX_INPUT, as_data
 from seawall.edges.cli.exits import Exit, exit_of
 from seawall.edges.cli.paper import Paper
-from seawall.edges.cli.sources import policies_from, registry_from
+from seawall.edges.cli.sources import kept, policies_from, registry_from, state_from
 from seawall.orchestration.batch import DEFAULT_BUDGET_S, BatchRunner
 from seawall.orchestration.pipeline import Pipeline
 from seawall.orchestration.template import TemplateFault, document
@@ -28,6 +28,7 @@ class BatchOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     registry: str | None = None
     policy: str | None = None
+    state: str | None = None
     yes: bool = False
     budget_s: float | None = None
     as_json: bool = False
@@ -40,17 +41,18 @@ def batch(file: str, options: BatchOptions) -> Exit:
     terminal = Terminal()
     asks = options.yes or (file != "-" and terminal.is_there)
     confirm = (allowed_once if options.yes else terminal.confirm) if asks else None
-    registry, policies = registry_from(options.registry), policies_from(options.policy)
+    policies, state = policies_from(options.policy), state_from(options.state)
+    registry = registry_from(options.registry, policies, state)
     for note in policies.notes(registry) if policies else ():
         Paper(sys.stderr).text(f"note: {note}")
-    pipeline = Pipeline(registry, policies=policies, confirm=confirm)
+    pipeline = Pipeline(registry, policies=policies, confirm=confirm, state=state)
     outcome = asyncio.run(_run(pipeline, text, budget_s))
     _write(outcome, as_json=options.as_json)
     return exit_code(outcome)
 
 
 async def _run(pipeline: Pipeline, text: str, budget_s: Any) -> BatchOutcome:
-    async with pipeline:
+    async with kept(pipeline.state), pipeline:
         return await BatchRunner(pipeline).run(text, budget_s=budget_s)
 
 

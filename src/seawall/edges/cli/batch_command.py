@@ -10,6 +10,7 @@ from seawall.edges.cli.options import (
     JsonOption,
     PolicyOption,
     RegistryOption,
+    StateOption,
     configuration_errors,
 )
 
@@ -26,6 +27,7 @@ def run_batch(
     *,
     registry: RegistryOption = None,
     policy: PolicyOption = None,
+    state: StateOption = None,
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Allow all steps instead of being asked.")
     ] = False,
@@ -45,7 +47,7 @@ def run_batch(
     from seawall.edges.cli.batch import BatchOptions, batch  # noqa: PLC0415  # loaded when it is run
 
     options = BatchOptions(
-        registry=registry, policy=policy, yes=yes, budget_s=budget, as_json=as_json
+        registry=registry, policy=policy, state=state, yes=yes, budget_s=budget, as_json=as_json
     )
     with configuration_errors():
         code = batch(file, options)

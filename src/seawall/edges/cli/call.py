@@ -13,7 +13,7 @@ from seawall.contract.errors import ConfigurationError, Fault
 from seawall.edges.cli.asking import Terminal, allowed_once
 from seawall.edges.cli.exits import Exit, exit_of
 from seawall.edges.cli.paper import Paper
-from seawall.edges.cli.sources import policies_from, registry_from
+from seawall.edges.cli.sources import kept, policies_from, registry_from, state_from
 from seawall.orchestration.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ class CallOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     registry: str | None = None
     policy: str | None = None
+    state: str | None = None
+    once: str | None = None
     yes: bool = False
     timeout_s: float | None = None
     deadline_s: float | None = None
@@ -43,10 +45,13 @@ def call(tool: str, arguments: str | None, options: CallOptions) -> Exit:
     terminal = Terminal()
     asks = options.yes or (arguments != "-" and terminal.is_there)
     confirm = (allowed_once if options.yes else terminal.confirm) if asks else None
-    registry, policies = registry_from(options.registry), policies_from(options.policy)
+    policies, state = policies_from(options.policy), state_from(options.state)
+    registry = registry_from(options.registry, policies, state)
+    if options.once is not None and (state is None or not state.durable):
+        Paper(sys.stderr).text("note: without --state the key of --once is forgotten at once")
     for note in policies.notes(registry) if policies else ():
         Paper(sys.stderr).text(f"note: {note}")
-    pipeline = Pipeline(registry, policies=policies, confirm=confirm)
+    pipeline = Pipeline(registry, policies=policies, confirm=confirm, state=state)
     result = asyncio.run(_called(pipeline, tool, text, options))
     _write(result, as_json=options.as_json)
     return exit_of(result.failure)
@@ -55,10 +60,11 @@ def call(tool: str, arguments: str | None, options: CallOptions) -> Exit:
 async def _called(
     pipeline: Pipeline, tool: str, arguments: str | None, options: CallOptions
 ) -> ToolResult:
-    async with pipeline:
+    async with kept(pipeline.state), pipeline:
         return await pipeline.call(
             tool,
             arguments,
+            idempotency_key=options.once,
             timeout_s=options.timeout_s,
             deadline_s=options.deadline_s,
             on_progress=None if options.as_json else _told,

@@ -29,17 +29,33 @@ PolicyOption = Annotated[
         help="A policy file, or the name of one that comes with Seawall.",
     ),
 ]
+StateOption = Annotated[
+    str | None,
+    typer.Option(
+        "--state",
+        metavar="URL",
+        help="Where effects, the audit log, notes and shortcuts are kept: sqlite:///FILE or"
+        " postgresql://…. Default: in memory, until the command ends.",
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Write JSON, for programs.")]
 
 
 @contextmanager
 def configuration_errors() -> Iterator[None]:
     """Say what cannot work, one line for each fault, and end with the code for it."""
-    from seawall.contract.errors import ConfigurationError  # noqa: PLC0415  # not for --help
+    from seawall.contract.errors import (  # noqa: PLC0415  # not for --help
+        ConfigurationError,
+        MissingExtra,
+        StoreUnavailable,
+    )
 
     try:
         yield
     except ConfigurationError as error:
         for fault in error.faults:
             typer.echo(f"error: {fault}", err=True)
+        raise typer.Exit(Exit.USAGE) from None
+    except (MissingExtra, StoreUnavailable) as error:
+        typer.echo(f"error: {error}", err=True)
         raise typer.Exit(Exit.USAGE) from None

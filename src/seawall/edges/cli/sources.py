@@ -7,6 +7,7 @@ import importlib
 import inspect
 import pkgutil
 import sys
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +18,10 @@ from seawall.registry.registry import Registry
 from seawall.registry.wrapping import wrap
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import AsyncIterator, Callable, Iterable
 
     from seawall.policy.model import Policies
+    from seawall.stores.state import State
 
 OPTION = "--registry"
 
@@ -27,16 +29,41 @@ _TAKES = "takes a module's name and an attribute in it, such as shop.tools:regis
 _PLAIN_RESULTS = {"str", "int", "float", "bool", "bytes", "None", "NoneType"}
 
 
-def registry_from(where: str | None) -> Registry:
+def state_from(url: str | None) -> State | None:
+    """Open the state of a URL; None is none."""
+    if url is None:
+        return None
+    from seawall.stores.opening import open_state  # noqa: PLC0415  # only with a state
+
+    return open_state(url)
+
+
+@asynccontextmanager
+async def kept(state: State | None) -> AsyncIterator[None]:
+    """Have a state, if there is one, for the length of a block."""
+    if state is None:
+        yield
+        return
+    async with state:
+        yield
+
+
+def registry_from(
+    where: str | None, policies: Policies | None = None, state: State | None = None
+) -> Registry:
     """Load the registry that `module:attribute` names; None gives the bundled tools.
 
+    These keep their notes in `state`, and ask the addresses that `policies` open.
     The attribute may be anything `wrap` takes, or a function without parameters that gives it.
     Modules of the current directory are found too.
     """
     if where is None:
         from seawall.toolkit.bundle import bundled  # noqa: PLC0415  # only without a registry
 
-        return bundled()
+        return bundled(
+            http_allow=() if policies is None else policies.http_check.allow,
+            notes=None if state is None else state.notes,
+        )
     thing = _found(where)
     if is_factory(thing):
         thing = _run(f"{where} was called and raised", thing)

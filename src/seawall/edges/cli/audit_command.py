@@ -1,0 +1,78 @@
+"""The options of `seawall audit`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from seawall.edges.cli.options import JsonOption, configuration_errors
+
+audit_app = typer.Typer(
+    name="audit",
+    help="Look at the audit log of a state.",
+    rich_markup_mode=None,
+    no_args_is_help=True,
+)
+
+Where = Annotated[
+    str, typer.Option("--state", metavar="URL", help="sqlite:///FILE or postgresql://…")
+]
+Kind = Annotated[
+    str | None, typer.Option(help="Only entries of this kind: call, effect, turn, approval, gap.")
+]
+OfTool = Annotated[str | None, typer.Option("--tool", help="Only entries about this tool.")]
+
+
+@audit_app.command("show")
+def show_audit(
+    *,
+    state: Where,
+    kind: Kind = None,
+    tool: OfTool = None,
+    limit: Annotated[int, typer.Option(min=0, help="How many of the newest to list.")] = 40,
+    as_json: JsonOption = False,
+) -> None:
+    """List the newest entries."""
+    from seawall.edges.cli.audit import AuditOptions, show  # noqa: PLC0415  # loaded when it is run
+    from seawall.edges.cli.paper import Paper  # noqa: PLC0415  # as above
+
+    with configuration_errors():
+        options = AuditOptions(state=state, kind=kind, tool=tool, limit=limit, as_json=as_json)
+        code = show(options, Paper())
+    raise typer.Exit(code)
+
+
+@audit_app.command("export")
+def export_audit(*, state: Where, kind: Kind = None, tool: OfTool = None) -> None:
+    """Write all entries as JSON lines: number, text, and the hash of the text."""
+    from seawall.edges.cli.audit import AuditOptions, export  # noqa: PLC0415  # loaded when it is run
+    from seawall.edges.cli.paper import Paper  # noqa: PLC0415  # as above
+
+    with configuration_errors():
+        code = export(AuditOptions(state=state, kind=kind, tool=tool), Paper())
+    raise typer.Exit(code)
+
+
+@audit_app.command("verify")
+def verify_audit(
+    *,
+    state: Where,
+    last: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NUMBER:HASH",
+            help="The last entry as an earlier verify gave it: shows if the end was cut off.",
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Check that no entry was changed, removed or moved; ends with 1 if one was."""
+    from seawall.edges.cli.audit import AuditOptions, verify  # noqa: PLC0415  # loaded when it is run
+    from seawall.edges.cli.paper import Paper  # noqa: PLC0415  # as above
+
+    with configuration_errors():
+        options = AuditOptions(state=state, last=last, as_json=as_json)
+        code = verify(options, Paper(), Paper(sys.stderr))
+    raise typer.Exit(code)
