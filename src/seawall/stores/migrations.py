@@ -54,23 +54,6 @@ _FIRST: Migration = (
         hash TEXT NOT NULL
     )""",
     "INSERT INTO audit_head (one, seq, hash) VALUES (1, 0, '')",
-    """CREATE TABLE spills (
-        id TEXT NOT NULL PRIMARY KEY,
-        scope TEXT NOT NULL,
-        tool TEXT NOT NULL,
-        created {double} NOT NULL,
-        expires {double} NOT NULL,
-        size BIGINT NOT NULL,
-        pages INTEGER NOT NULL
-    )""",
-    "CREATE INDEX spills_by_expiry ON spills (expires)",
-    "CREATE INDEX spills_by_age ON spills (created)",
-    """CREATE TABLE spill_pages (
-        spill TEXT NOT NULL,
-        page INTEGER NOT NULL,
-        sealed {blob} NOT NULL,
-        PRIMARY KEY (spill, page)
-    )""",
     """CREATE TABLE notes (
         owner TEXT NOT NULL,
         number INTEGER NOT NULL,

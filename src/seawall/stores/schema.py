@@ -67,28 +67,6 @@ audit_head = Table(
 )
 """The last entry; who appends locks this row first."""
 
-spills = Table(
-    "spills",
-    metadata,
-    Column("id", Text, primary_key=True),
-    Column("scope", Text, nullable=False),
-    Column("tool", Text, nullable=False),
-    Column("created", Double, nullable=False),
-    Column("expires", Double, nullable=False),
-    Column("size", BigInteger, nullable=False),
-    Column("pages", Integer, nullable=False),
-    Index("spills_by_expiry", "expires"),
-    Index("spills_by_age", "created"),
-)
-
-spill_pages = Table(
-    "spill_pages",
-    metadata,
-    Column("spill", Text, primary_key=True),
-    Column("page", Integer, primary_key=True, autoincrement=False),
-    Column("sealed", LargeBinary, nullable=False),
-)
-
 notes = Table(
     "notes",
     metadata,
