@@ -1,0 +1,1 @@
+"""MCP: tools of other programs' servers through the pipeline, and the proxy before a server."""
