@@ -72,12 +72,14 @@ class Registry:
         *,
         on_duplicate: OnDuplicate = "error",
         on_invalid: OnInvalid = "refuse",
+        aside: str | None = None,
     ) -> Tool:
         """Add a tool; a plain function becomes one by its signature.
 
         Name, duplicate and schemas are checked, and all faults are told in one
         `ConfigurationError`. With `on_invalid="quarantine"` a tool whose schema is no good is kept
-        visible with the reason, and calls of it are refused. Gives the tool that now has the name.
+        visible with the reason, and calls of it are refused. `aside` is a reason for which it is
+        set aside in any case. Gives the tool that now has the name.
         """
         if not isinstance(tool, Tool):
             tool = make_tool(tool)
@@ -96,6 +98,8 @@ class Registry:
             schemas, broken = _compiled(tool)
             if faults or (broken and on_invalid == "refuse"):
                 raise ConfigurationError([*faults, *broken])
+            if aside is not None:
+                schemas, broken = None, [*broken, Fault(aside)]
             self._take_in(tool, schemas, broken)
             return tool
 
@@ -207,8 +211,9 @@ class Registry:
         target = Registry() if into is None else into
         for name, tool in tuple(self._tools.items()):
             if name not in left_out:
-                how: OnInvalid = "quarantine" if name in self._quarantined else "refuse"
-                target.register(tool, on_duplicate="error", on_invalid=how)
+                reason = self._quarantined.get(name)
+                how: OnInvalid = "refuse" if reason is None else "quarantine"
+                target.register(tool, on_duplicate="error", on_invalid=how, aside=reason)
         return target
 
     def declarations(self, shape: Shape = "mcp") -> list[dict[str, Any]]:

@@ -1,0 +1,140 @@
+"""The HTTP client under the SDK's streamable HTTP: bounded answers, and errors that say why.
+
+The SDK ends a whole connection when one request cannot be sent, and forgets the status of an error
+answer. Here each becomes a JSON-RPC error of that one request. Answers are not taken compressed:
+what a compressed one grows to would not be bounded.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import httpx2
+
+from seawall.edges.mcp.codes import HTTP_STATUS, SESSION_GONE, TOO_LARGE, UNREACHABLE
+from seawall.pipeline.foreign import masked
+from seawall.pipeline.retry_after import retry_after_of
+
+if TYPE_CHECKING:
+    from seawall.edges.mcp.config import ServerConfig
+    from seawall.pipeline.clock import Clock
+
+CONNECT_S = 10.0
+WRITE_S = 30.0
+ERROR_BYTES = 64 * 1024
+
+_NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+
+
+def http_client(config: ServerConfig, clock: Clock, max_bytes: int) -> httpx2.AsyncClient:
+    """Make a client for one server. How long an answer may take is for the pipeline to say."""
+    return httpx2.AsyncClient(
+        headers={**config.headers, "Accept-Encoding": "identity"},
+        timeout=httpx2.Timeout(CONNECT_S, read=None, write=WRITE_S, pool=None),
+        transport=_Careful(httpx2.AsyncHTTPTransport(), clock, max_bytes),
+    )
+
+
+class _Careful(httpx2.AsyncBaseTransport):
+    def __init__(self, inner: httpx2.AsyncBaseTransport, clock: Clock, max_bytes: int) -> None:
+        self._inner = inner
+        self._clock = clock
+        self._max_bytes = max_bytes
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send it; what goes wrong is said as a JSON-RPC error."""
+        try:
+            response = await self._inner.handle_async_request(request)
+            return await self._looked_at(request, response)
+        except httpx2.TransportError as error:
+            sent = not isinstance(error, _NOT_SENT)
+            said = masked(str(error).strip())[:200] or "no reason was given"
+            what = "the connection failed" if sent else "the server cannot be reached"
+            return _error(request, UNREACHABLE, f"{what}: {said}", {"sent": sent})
+
+    async def _looked_at(
+        self, request: httpx2.Request, response: httpx2.Response
+    ) -> httpx2.Response:
+        coding = response.headers.get("content-encoding", "identity").strip().lower()
+        if coding not in ("", "identity"):
+            await response.aclose()
+            return _error(request, TOO_LARGE, f"the answer is compressed ({coding})", None)
+        if response.status_code >= 400:
+            return await self._refused(request, response)
+        if _is_json(response):
+            return await self._whole(request, response)
+        return response
+
+    async def _whole(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
+        body = await _read(response, self._max_bytes)
+        if body is None:
+            said = f"a message of the server had more than {self._max_bytes} bytes"
+            return _error(request, TOO_LARGE, said, None)
+        return httpx2.Response(
+            response.status_code, headers=response.headers, content=body, request=request
+        )
+
+    async def _refused(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
+        body = await _read(response, ERROR_BYTES)
+        if response.status_code == 404 and "mcp-session-id" in request.headers:
+            return _error(request, SESSION_GONE, "the server has forgotten the session", None)
+        if _is_json(response) and body is not None and _is_rpc_error(body):
+            return httpx2.Response(
+                response.status_code, headers=response.headers, content=body, request=request
+            )
+        about: dict[str, Any] = {"status": response.status_code}
+        wait_s = retry_after_of(_Answer(response), self._clock.wall)
+        if wait_s is not None:
+            about["retry_after_s"] = wait_s
+        said = f"the server answered with HTTP status {response.status_code}"
+        return _error(request, HTTP_STATUS, said, about)
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._inner.aclose()
+
+
+class _Answer(Exception):  # noqa: N818  # only looked at, never raised
+    """An answer, in the form in which a hint when to come back is looked for."""
+
+    def __init__(self, response: httpx2.Response) -> None:
+        super().__init__()
+        self.response = response
+
+
+def _is_json(response: httpx2.Response) -> bool:
+    kind: str = response.headers.get("content-type", "")
+    return kind.lower().startswith("application/json")
+
+
+def _is_rpc_error(body: bytes) -> bool:
+    try:
+        said = json.loads(body)
+    except (ValueError, RecursionError):
+        return False
+    error = said.get("error") if isinstance(said, dict) else None
+    return isinstance(error, dict) and isinstance(error.get("code"), int)
+
+
+async def _read(response: httpx2.Response, most: int) -> bytes | None:
+    """Read all of a body, or None if it is too large."""
+    parts: list[bytes] = []
+    size = 0
+    try:
+        async for part in response.aiter_raw():
+            size += len(part)
+            if size > most:
+                return None
+            parts.append(part)
+    finally:
+        await response.aclose()
+    return b"".join(parts)
+
+
+def _error(request: httpx2.Request, code: int, message: str, data: Any) -> httpx2.Response:
+    error = {"code": code, "message": message, **({} if data is None else {"data": data})}
+    # Under this status the SDK puts the id of its own request in.
+    return httpx2.Response(
+        502, json={"jsonrpc": "2.0", "id": None, "error": error}, request=request
+    )

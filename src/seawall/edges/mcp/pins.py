@@ -1,0 +1,226 @@
+"""Which definitions of tools somebody has accepted, kept in a file.
+
+A tool's text and schema are read by the model as instructions: a server that changes them later
+changes what the model does. The first definition of a tool that is seen is taken as accepted. One
+that differs is kept beside it until somebody looks at the difference and accepts exactly that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import json
+import os
+import sys
+import tempfile
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from seawall.contract.errors import ConfigurationError, Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+PINNED = ("title", "description", "inputSchema", "outputSchema", "annotations")
+"""What of a declaration is held to: what a model reads, and the hints."""
+
+Definition = dict[str, Any]
+
+
+class Pin(msgspec.Struct, omit_defaults=True):
+    """One tool: the definition that was accepted, and the other one that was seen since."""
+
+    accepted: Definition
+    changed: Definition | None = None
+
+
+class _File(msgspec.Struct):
+    version: int = 1
+    servers: dict[str, dict[str, Pin]] = {}
+
+
+class Change(msgspec.Struct, frozen=True):
+    """A tool whose definition is not the accepted one."""
+
+    server: str
+    tool: str
+    accepted: Definition
+    changed: Definition
+
+    @property
+    def digest(self) -> str:
+        """Names the new definition; to accept it is to name it."""
+        return digest_of(self.changed)
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Which parts differ."""
+        return tuple(
+            key for key in PINNED if _text(self.accepted.get(key)) != _text(self.changed.get(key))
+        )
+
+    def difference(self) -> list[str]:
+        """The lines that differ, as `diff -u` writes them."""
+        return list(
+            difflib.unified_diff(
+                _lines(self.accepted), _lines(self.changed), "accepted", "changed", lineterm=""
+            )
+        )
+
+    def __str__(self) -> str:
+        return (
+            f"its definition is not the accepted one ({', '.join(self.fields)} changed); look at it"
+            f" with 'seawall mcp pins show', and accept it with 'seawall mcp pins accept"
+            f" {self.server} {self.tool} {self.digest}'"
+        )
+
+
+class Pins:
+    """The accepted definitions; without a path they live as long as this object."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path
+        self._kept = _File()
+        with self._locked():
+            pass  # a file that is no good is told of at once
+
+    def check(self, server: str, declared: list[Mapping[str, Any]]) -> dict[str, Change]:
+        """Compare what a server declares; what is new is accepted, and what differs is noted.
+
+        Gives the changes by the tools' names on the server.
+        """
+        found: dict[str, Change] = {}
+        with self._locked() as kept:
+            known = kept.servers.setdefault(server, {})
+            for one in declared:
+                name = str(one.get("name"))
+                definition = definition_of(one)
+                pin = known.setdefault(name, Pin(definition))
+                same = _text(pin.accepted) == _text(definition)
+                pin.changed = None if same else definition
+                if not same:
+                    found[name] = Change(server, name, pin.accepted, definition)
+        return found
+
+    def changes(self) -> list[Change]:
+        """All tools whose last definition is not the accepted one."""
+        with self._locked() as kept:
+            return [
+                Change(server, name, pin.accepted, pin.changed)
+                for server, tools in kept.servers.items()
+                for name, pin in tools.items()
+                if pin.changed is not None
+            ]
+
+    def counts(self) -> dict[str, int]:
+        """How many definitions are held, by server."""
+        with self._locked() as kept:
+            return {server: len(tools) for server, tools in kept.servers.items()}
+
+    def accept(self, server: str, tool: str, digest: str) -> Change:
+        """Accept the definition of this digest; raises ConfigurationError if it is another by now.
+
+        A digest may be shortened to its first 8 digits.
+        """
+        with self._locked() as kept:
+            pin = kept.servers.get(server, {}).get(tool)
+            if pin is None or pin.changed is None:
+                said = "has no change that waits to be accepted"
+                raise ConfigurationError([Fault(said, f"{server} {tool}")])
+            change = Change(server, tool, pin.accepted, pin.changed)
+            if len(digest) < 8 or not digest_of(pin.changed, 64).startswith(digest):
+                said = f"its changed definition is {change.digest}, not {digest}; look at it again"
+                raise ConfigurationError([Fault(said, f"{server} {tool}")])
+            pin.accepted, pin.changed = pin.changed, None
+            return change
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[_File]:
+        """Read, let change, and write if it was changed; several processes take turns."""
+        if self._path is None:
+            yield self._kept
+            return
+        with _lock(self._path):
+            kept = _read(self._path)
+            before = msgspec.json.encode(kept)
+            yield kept
+            if msgspec.json.encode(kept) != before:
+                _write(self._path, kept)
+
+
+def pins_path(config: Path) -> Path:
+    """Where the pins of a configuration are kept by default: beside it."""
+    return config.with_name(f"{config.stem}.pins.json")
+
+
+def definition_of(declared: Mapping[str, Any]) -> Definition:
+    """The part of a declaration that is held to."""
+    return {key: declared[key] for key in PINNED if declared.get(key) is not None}
+
+
+def digest_of(definition: Definition, length: int = 12) -> str:
+    """A name for a definition, the same wherever it is made."""
+    return sha256(_text(definition).encode("utf-8", "surrogatepass")).hexdigest()[:length]
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def _lines(definition: Definition) -> list[str]:
+    return json.dumps(definition, indent=2, sort_keys=True, ensure_ascii=False).splitlines()
+
+
+def _read(path: Path) -> _File:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=_File)
+    except FileNotFoundError:
+        return _File()
+    except OSError as error:
+        said = f"cannot be read: {error.strerror or type(error).__name__}"
+    except (ValueError, msgspec.MsgspecError) as error:
+        said = f"is no file of accepted definitions: {error}"
+    raise ConfigurationError([Fault(said, "pins", file=str(path))])
+
+
+def _write(path: Path, kept: _File) -> None:
+    """Write it whole or not at all, for this user only."""
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(msgspec.json.format(msgspec.json.encode(kept), indent=1) + b"\n")
+            Path(name).replace(path)
+        finally:
+            Path(name).unlink(missing_ok=True)
+    except OSError as error:
+        raise _not_writable(path, error) from None
+
+
+@contextlib.contextmanager
+def _lock(path: Path) -> Iterator[None]:
+    if sys.platform == "win32":
+        yield
+        return
+    import fcntl  # noqa: PLC0415  # not on every platform
+
+    try:
+        handle = os.open(path.with_name(f".{path.name}.lock"), os.O_CREAT | os.O_RDWR, 0o600)
+    except OSError as error:
+        raise _not_writable(path, error) from None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _not_writable(path: Path, error: OSError) -> ConfigurationError:
+    said = (
+        f"cannot be written: {error.strerror or type(error).__name__}; name another file with"
+        " --pins, or 'pins' in code"
+    )
+    return ConfigurationError([Fault(said, "pins", file=str(path))])
