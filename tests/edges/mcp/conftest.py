@@ -1,9 +1,11 @@
 import asyncio
 import contextlib
 import json
+import socket
+import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,11 +16,64 @@ from seawall.edges.mcp.options import McpOptions
 from seawall.edges.mcp.servers import Servers, connect
 
 NASTY = Path(__file__).parent / "fixtures" / "nasty.py"
+SERVED = Path(__file__).parent / "fixtures" / "served.py"
 
 
 def nasty(name: str = "n", **plan: Any) -> ServerConfig:
     """A server of the fixture that does what `plan` says."""
     return ServerConfig(name=name, command=(sys.executable, "-S", str(NASTY), json.dumps(plan)))
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class Served:
+    """A server made with the SDK, in a process of its own; it can be stopped and started again."""
+
+    def __init__(self, log: Path) -> None:
+        self.log = log
+        self.port = free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def config(self) -> ServerConfig:
+        """How to connect to it."""
+        return ServerConfig(
+            name="s", url=f"http://127.0.0.1:{self.port}/mcp", headers={"X-Key": "k-123"}
+        )
+
+    def start(self, mode: str = "stream") -> None:
+        """Start it; comes back when it listens."""
+        self.log.touch()
+        command = [sys.executable, str(SERVED), str(self.port), str(self.log), mode]
+        self._process = subprocess.Popen(command)
+        end = time.monotonic() + 30
+        while True:
+            assert self._process.poll() is None, "the server did not start"
+            assert time.monotonic() < end, "the server does not listen"
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return
+            time.sleep(0.05)
+
+    def stop(self) -> None:
+        """Kill it."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+
+@pytest.fixture(name="served")
+def served_fixture(tmp_path: Path) -> Iterator[Served]:
+    """A server on HTTP that is not started yet."""
+    server = Served(tmp_path / "served.log")
+    yield server
+    server.stop()
 
 
 class Connect(Protocol):

@@ -98,8 +98,11 @@ def name_faults(servers: Iterable[ServerConfig]) -> list[Fault]:
     seen: dict[str, ServerConfig] = {}
     faults = []
     for server in servers:
-        other = seen.setdefault(prefix_of(server.name), server)
-        if other is not server:
+        prefix = prefix_of(server.name)
+        other = seen.get(prefix)
+        if other is None:
+            seen[prefix] = server
+        else:
             where = f" (in {other.file})" if other.file and other.file != server.file else ""
             said = f"is named like another server: {other.name!r}{where}"
             faults.append(Fault(said, server.name, file=server.file))
@@ -229,7 +232,7 @@ class _Reader:
 
     def _stdio(self, entry: dict[str, Any], key: str) -> dict[str, Any]:
         command = self._text(entry.get("command"), f"{key}.command")
-        if not command.strip():
+        if isinstance(entry.get("command"), str) and not command.strip():
             self._fault(f"{key}.command", "must not be blank")
         arguments = entry.get("args", [])
         if not isinstance(arguments, list):
@@ -256,7 +259,9 @@ class _Reader:
         return {"url": found, "headers": self._texts(entry, "headers", key)}
 
     def _texts(self, entry: dict[str, Any], field: str, key: str) -> dict[str, str]:
-        given = entry.get(field) or {}
+        given = entry.get(field)
+        if given is None:
+            return {}
         if not isinstance(given, dict):
             self._fault(f"{key}.{field}", f"must be an object of texts, not {_kind(given)}")
             return {}

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 MAX_BYTES = 1024 * 1024
 
 _TOKENS = re.compile(
-    r"""(?P<text>"(?:[^"\\\n]|\\.)*") | (?P<comment>//[^\n]* | /\*.*?\*/) | (?P<comma>,)""",
+    r"""(?P<text>"(?:[^"\\\n]|\\.)*") | (?P<comment>//[^\n]* | /\*.*?(?:\*/|\Z)) | (?P<comma>,)""",
     re.VERBOSE | re.DOTALL,
 )
-_CLOSING = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/)*[\]}]", re.DOTALL)
+_CLOSING = re.compile(r"(?:\s|//[^\n]*|/\*.*?(?:\*/|\Z))*[\]}]", re.DOTALL)
 
 
 def read_json(path: Path) -> Any:
