@@ -1,7 +1,5 @@
 import asyncio
 import itertools
-import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.edges.mcp.conftest import Connect, nasty, until
+from tests.found import npm_package, program
 
 from seawall import (
     AllowlistPolicy,
@@ -27,20 +26,12 @@ from seawall.edges.mcp.servers import configs_of, connect
 
 POLICIES = Policies(default=RunPolicy(timeout_s=20, breaker=None))
 
-PROGRAMS = "SEAWALL_TEST_NPM"
-"""Names the folder in which the npm servers are installed."""
 
-
-def npm(program: str, *arguments: str) -> ServerConfig:
+def npm(name: str, *arguments: str) -> ServerConfig:
     """A server from npm; the test is skipped where it is not installed."""
-    folder = os.environ.get(PROGRAMS)
-    path = None if folder is None else Path(folder) / "node_modules" / ".bin" / program
-    if path is None or not path.exists() or shutil.which("node") is None:
-        said = f"{PROGRAMS} names no folder with {program}, or there is no node"
-        if os.environ.get("CI") == "true":
-            pytest.fail(said)
-        pytest.skip(said)
-    return ServerConfig(name=program.removeprefix("mcp-server-"), command=(str(path), *arguments))
+    package = npm_package(f"@modelcontextprotocol/server-{name}")
+    path = package.parent.parent / ".bin" / f"mcp-server-{name}"
+    return ServerConfig(name=name, command=(program("node"), str(path), *arguments))
 
 
 def module(name: str, *arguments: str) -> ServerConfig:
@@ -86,9 +77,7 @@ async def test_the_filesystem_server_keeps_hints_and_structured_content(
     connected: Connect, tmp_path: Path
 ) -> None:
     (tmp_path / "a.txt").write_text("hello")
-    servers = await connected(
-        npm("mcp-server-filesystem", str(tmp_path)), trust=frozenset({"filesystem"})
-    )
+    servers = await connected(npm("filesystem", str(tmp_path)), trust=frozenset({"filesystem"}))
     pipeline = Pipeline(servers.registry, policies=POLICIES)
 
     read = await pipeline.call("filesystem__read_text_file", {"path": str(tmp_path / "a.txt")})
@@ -106,7 +95,7 @@ async def test_the_filesystem_server_keeps_hints_and_structured_content(
 
 
 async def test_the_memory_server_remembers(connected: Connect, tmp_path: Path) -> None:
-    config = npm("mcp-server-memory")
+    config = npm("memory")
     config = ServerConfig(
         name="memory", command=config.command, env={"MEMORY_FILE_PATH": str(tmp_path / "m.jsonl")}
     )

@@ -14,12 +14,17 @@ from seawall.edges.cli.audit_command import audit_app
 from seawall.edges.cli.batch_command import run_batch
 from seawall.edges.cli.check_arguments_command import check_arguments
 from seawall.edges.cli.exits import MEANINGS
+from seawall.edges.cli.mcp_command import mcp_app
 from seawall.edges.cli.options import (
     JsonOption,
+    McpConfigOption,
+    PinsOption,
     PolicyOption,
     RegistryOption,
     StateOption,
+    TrustOption,
     configuration_errors,
+    mcp_choice,
 )
 from seawall.edges.cli.serve_command import run_gateway
 from seawall.edges.cli.trace_command import show_trace
@@ -66,6 +71,9 @@ def seawall(
 def run_demo(
     *,
     policy: PolicyOption = None,
+    mcp_config: McpConfigOption = None,
+    trust: TrustOption = None,
+    pins: PinsOption = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Write one JSON object a line, for programs.")
     ] = False,
@@ -82,7 +90,13 @@ def run_demo(
     """
     from seawall.edges.cli.demo import DemoOptions, demo  # noqa: PLC0415  # loaded when it is run
 
-    options = DemoOptions(policy=policy, as_json=as_json, seed=seed, fast=fast)
+    options = DemoOptions(
+        policy=policy,
+        mcp=mcp_choice(mcp_config, trust, pins),
+        as_json=as_json,
+        seed=seed,
+        fast=fast,
+    )
     with configuration_errors():
         code = demo(options)
     raise typer.Exit(code)
@@ -96,6 +110,9 @@ def list_tools(
     ] = None,
     *,
     registry: RegistryOption = None,
+    mcp_config: McpConfigOption = None,
+    trust: TrustOption = None,
+    pins: PinsOption = None,
     policy: PolicyOption = None,
     describe: Annotated[
         str | None,
@@ -115,7 +132,11 @@ def list_tools(
     if None not in (name, describe) and name != describe:
         raise typer.BadParameter(f"one tool at a time: {name} or {describe}")
     options = ToolsOptions(
-        registry=registry, policy=policy, describe=describe or name, as_json=as_json
+        registry=registry,
+        mcp=mcp_choice(mcp_config, trust, pins),
+        policy=policy,
+        describe=describe or name,
+        as_json=as_json,
     )
     with configuration_errors():
         code = tools(options, Paper(), Paper(sys.stderr))
@@ -160,6 +181,9 @@ def call_tool(
     ] = None,
     *,
     registry: RegistryOption = None,
+    mcp_config: McpConfigOption = None,
+    trust: TrustOption = None,
+    pins: PinsOption = None,
     policy: PolicyOption = None,
     state: StateOption = None,
     once: Annotated[
@@ -196,6 +220,7 @@ def call_tool(
 
     options = CallOptions(
         registry=registry,
+        mcp=mcp_choice(mcp_config, trust, pins),
         policy=policy,
         state=state,
         once=once,
@@ -214,6 +239,7 @@ app.command("batch")(run_batch)
 app.command("trace")(show_trace)
 app.command("serve")(run_gateway)
 app.add_typer(audit_app)
+app.add_typer(mcp_app, name="mcp")
 
 
 @app.command("version")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,20 +12,23 @@ from seawall.contract.errors import ConfigurationError, Fault
 from seawall.edges.cli.asking import Terminal, allowed_once
 from seawall.edges.cli.call import MAX_INPUT, as_data
 from seawall.edges.cli.exits import Exit, exit_of
+from seawall.edges.cli.mcp_sources import McpChoice, with_tools
 from seawall.edges.cli.paper import Paper
-from seawall.edges.cli.sources import kept, policies_from, registry_from, state_from
+from seawall.edges.cli.sources import kept, policies_from, state_from
 from seawall.orchestration.batch import DEFAULT_BUDGET_S, BatchRunner
 from seawall.orchestration.pipeline import Pipeline
 from seawall.orchestration.template import TemplateFault, document
 
 if TYPE_CHECKING:
     from seawall.orchestration.outcome import BatchOutcome
+    from seawall.registry.registry import Registry
 
 
 class BatchOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What the command line said."""
 
     registry: str | None = None
+    mcp: McpChoice = McpChoice()
     policy: str | None = None
     state: str | None = None
     yes: bool = False
@@ -42,11 +44,15 @@ def batch(file: str, options: BatchOptions) -> Exit:
     asks = options.yes or (file != "-" and terminal.is_there)
     confirm = (allowed_once if options.yes else terminal.confirm) if asks else None
     policies, state = policies_from(options.policy), state_from(options.state)
-    registry = registry_from(options.registry, policies, state)
-    for note in policies.notes(registry) if policies else ():
-        Paper(sys.stderr).text(f"note: {note}")
-    pipeline = Pipeline(registry, policies=policies, confirm=confirm, state=state)
-    outcome = asyncio.run(_run(pipeline, text, budget_s))
+    errors = Paper(sys.stderr)
+
+    async def run(registry: Registry) -> BatchOutcome:
+        for note in policies.notes(registry) if policies else ():
+            errors.text(f"note: {note}")
+        pipeline = Pipeline(registry, policies=policies, confirm=confirm, state=state)
+        return await _run(pipeline, text, budget_s)
+
+    outcome = with_tools(options.registry, options.mcp, errors, run, policies, state)
     _write(outcome, as_json=options.as_json)
     return exit_code(outcome)
 

@@ -8,10 +8,14 @@ import typer
 
 from seawall.edges.cli.options import (
     JsonOption,
+    McpConfigOption,
+    PinsOption,
     PolicyOption,
     RegistryOption,
     StateOption,
+    TrustOption,
     configuration_errors,
+    mcp_choice,
 )
 
 
@@ -26,6 +30,9 @@ def run_batch(
     ],
     *,
     registry: RegistryOption = None,
+    mcp_config: McpConfigOption = None,
+    trust: TrustOption = None,
+    pins: PinsOption = None,
     policy: PolicyOption = None,
     state: StateOption = None,
     yes: Annotated[
@@ -47,7 +54,13 @@ def run_batch(
     from seawall.edges.cli.batch import BatchOptions, batch  # noqa: PLC0415  # loaded when it is run
 
     options = BatchOptions(
-        registry=registry, policy=policy, state=state, yes=yes, budget_s=budget, as_json=as_json
+        registry=registry,
+        mcp=mcp_choice(mcp_config, trust, pins),
+        policy=policy,
+        state=state,
+        yes=yes,
+        budget_s=budget,
+        as_json=as_json,
     )
     with configuration_errors():
         code = batch(file, options)

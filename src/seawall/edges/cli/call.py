@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +11,9 @@ from seawall.contract.content import TextContent, content_to_json
 from seawall.contract.errors import ConfigurationError, Fault
 from seawall.edges.cli.asking import Terminal, allowed_once
 from seawall.edges.cli.exits import Exit, exit_of
+from seawall.edges.cli.mcp_sources import McpChoice, with_tools
 from seawall.edges.cli.paper import Paper
-from seawall.edges.cli.sources import kept, policies_from, registry_from, state_from
+from seawall.edges.cli.sources import kept, policies_from, state_from
 from seawall.orchestration.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from seawall.contract.content import Content
     from seawall.contract.result import ToolResult
+    from seawall.registry.registry import Registry
 
 MAX_INPUT = 8 * 1024 * 1024
 """Characters read from standard input; the pipeline has narrower bounds of its own."""
@@ -30,6 +31,7 @@ class CallOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What the command line said about the call."""
 
     registry: str | None = None
+    mcp: McpChoice = McpChoice()
     policy: str | None = None
     state: str | None = None
     once: str | None = None
@@ -46,13 +48,17 @@ def call(tool: str, arguments: str | None, options: CallOptions) -> Exit:
     asks = options.yes or (arguments != "-" and terminal.is_there)
     confirm = (allowed_once if options.yes else terminal.confirm) if asks else None
     policies, state = policies_from(options.policy), state_from(options.state)
-    registry = registry_from(options.registry, policies, state)
+    errors = Paper(sys.stderr)
     if options.once is not None and (state is None or not state.durable):
-        Paper(sys.stderr).text("note: without --state the key of --once is forgotten at once")
-    for note in policies.notes(registry) if policies else ():
-        Paper(sys.stderr).text(f"note: {note}")
-    pipeline = Pipeline(registry, policies=policies, confirm=confirm, state=state)
-    result = asyncio.run(_called(pipeline, tool, text, options))
+        errors.text("note: without --state the key of --once is forgotten at once")
+
+    async def run(registry: Registry) -> ToolResult:
+        for note in policies.notes(registry) if policies else ():
+            errors.text(f"note: {note}")
+        pipeline = Pipeline(registry, policies=policies, confirm=confirm, state=state)
+        return await _called(pipeline, tool, text, options)
+
+    result = with_tools(options.registry, options.mcp, errors, run, policies, state)
     _write(result, as_json=options.as_json)
     return exit_of(result.failure)
 

@@ -14,8 +14,9 @@ from seawall.contract.result import ToolResult
 from seawall.contract.tool import Tool
 from seawall.edges.cli.call import read
 from seawall.edges.cli.exits import Exit, exit_of
+from seawall.edges.cli.mcp_sources import McpChoice, with_tools
 from seawall.edges.cli.paper import Paper
-from seawall.edges.cli.sources import policies_from, registry_from
+from seawall.edges.cli.sources import policies_from
 from seawall.orchestration.unknown import no_such_tool, quarantined
 from seawall.pipeline.arguments.faults.explain import show
 from seawall.pipeline.arguments.likeness import nearest
@@ -38,6 +39,7 @@ class CheckOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What the command line said."""
 
     registry: str | None = None
+    mcp: McpChoice = McpChoice()
     policy: str | None = None
     as_json: bool = False
 
@@ -64,8 +66,17 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
 def check(tool: str, arguments: str | None, options: CheckOptions) -> Exit:
     """Check the arguments, write what came of it, and say with which code to end."""
     text = read(sys.stdin) if arguments == "-" else arguments
-    registry = registry_from(options.registry)
     policies = policies_from(options.policy) or Policies.default()
+
+    async def run(registry: Registry) -> Exit:
+        return _checked(registry, policies, tool, text, options)
+
+    return with_tools(options.registry, options.mcp, Paper(sys.stderr), run)
+
+
+def _checked(
+    registry: Registry, policies: Policies, tool: str, text: str | None, options: CheckOptions
+) -> Exit:
     found = registry.get(tool)
     if found is None or registry.quarantine_reason(tool) is not None:
         return _not_callable(registry, tool)

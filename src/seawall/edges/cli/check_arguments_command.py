@@ -8,9 +8,13 @@ import typer
 
 from seawall.edges.cli.options import (
     JsonOption,
+    McpConfigOption,
+    PinsOption,
     PolicyOption,
     RegistryOption,
+    TrustOption,
     configuration_errors,
+    mcp_choice,
 )
 
 
@@ -26,6 +30,9 @@ def check_arguments(
     ] = None,
     *,
     registry: RegistryOption = None,
+    mcp_config: McpConfigOption = None,
+    trust: TrustOption = None,
+    pins: PinsOption = None,
     policy: PolicyOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -39,7 +46,9 @@ def check_arguments(
         check,
     )
 
-    options = CheckOptions(registry=registry, policy=policy, as_json=as_json)
+    options = CheckOptions(
+        registry=registry, mcp=mcp_choice(mcp_config, trust, pins), policy=policy, as_json=as_json
+    )
     with configuration_errors():
         code = check(tool, arguments, options)
     raise typer.Exit(code)

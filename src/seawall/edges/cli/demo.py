@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from seawall.edges.cli.demo_tools import Shop, demo_tools
 from seawall.edges.cli.demo_view import JsonView, LineView
 from seawall.edges.cli.demo_witness import Witness
 from seawall.edges.cli.exits import Exit
+from seawall.edges.cli.mcp_sources import McpChoice, connected, needs_servers
 from seawall.edges.cli.paper import Paper
 from seawall.edges.cli.sources import policies_from
 from seawall.layers.environment import Environment
@@ -25,6 +27,7 @@ from seawall.orchestration.pipeline import Pipeline
 from seawall.pipeline.chance import SystemChance
 from seawall.pipeline.clock import SystemClock
 from seawall.pipeline.session import Session
+from seawall.registry.registry import Registry
 from seawall.toolkit.bundle import bundled
 
 if TYPE_CHECKING:
@@ -56,6 +59,7 @@ class DemoOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What the command line said."""
 
     policy: str | None = None
+    mcp: McpChoice = McpChoice()
     as_json: bool = False
     seed: int | None = None
     fast: bool = False
@@ -63,6 +67,7 @@ class DemoOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 def demo(options: DemoOptions) -> Exit:
     """Run the demo; it failed if a layer was not seen acting."""
+    needs_servers(options.mcp)
     return asyncio.run(_demo(options, Paper()))
 
 
@@ -75,6 +80,8 @@ async def _demo(options: DemoOptions, paper: Paper) -> Exit:
         stage = Stage(service, witness, audience, clock, options)
         async with stage.pipeline:
             await stage.play()
+            if options.mcp:
+                await _visit(options, audience)
             found = report(stage.pipeline, witness, service)
     if options.as_json:
         audience.show("report", **found)
@@ -87,6 +94,13 @@ async def _demo(options: DemoOptions, paper: Paper) -> Exit:
     else:
         write_report(found, paper)
     return Exit.TOOL_FAILED if found["missing"] else Exit.OK
+
+
+async def _visit(options: DemoOptions, audience: Audience) -> None:
+    from seawall.edges.cli.demo_servers import visit  # noqa: PLC0415  # not without servers
+
+    async with connected(options.mcp, Paper(sys.stderr), Registry()) as servers:
+        await visit(servers, policies_from(options.policy), audience)
 
 
 class Stage:

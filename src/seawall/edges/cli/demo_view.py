@@ -52,6 +52,8 @@ class LineView:
             "attempt": self._attempt,
             "layer": self._layer,
             "result": self._result,
+            "server": self._server,
+            "server_call": self._server_call,
         }
 
     def show(self, event: str, **fields: object) -> None:
@@ -67,6 +69,22 @@ class LineView:
             f" {said['service']} that is flaky, slow and down at times."
             " Every line below is what really happened."
         )
+
+    def _server(self, said: dict[str, Any]) -> None:
+        trusted = ", trusted" if said["trusted"] else ""
+        about = (
+            f"{said['tools']} tools, revision {said['version']}{trusted}"
+            if said["state"] == "up"
+            else f"not connected: {said['why']}"
+        )
+        self._paper.line("")
+        self._paper.line((f"MCP server {said['name']}", "bold"), f"  {about}", lead="    ")
+
+    def _server_call(self, said: dict[str, Any]) -> None:
+        how = "is called" if said["ran"] else "is only checked, without arguments"
+        colour = "green" if said["ok"] else "yellow"
+        text = " ".join(said["text"].split())[:MAX_LINE]
+        self._paper.line((said["tool"], "bold"), f" {how}: ", (text, colour), lead="      ")
 
     def _turn(self, said: dict[str, Any]) -> None:
         self._paper.line("")

@@ -12,6 +12,8 @@ from seawall.edges.cli.exits import Exit
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from seawall.edges.cli.mcp_sources import McpChoice
+
 RegistryOption = Annotated[
     str | None,
     typer.Option(
@@ -38,7 +40,42 @@ StateOption = Annotated[
         " postgresql://…. Default: in memory, until the command ends.",
     ),
 ]
+McpConfigOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--mcp-config",
+        metavar="FILE",
+        help="MCP servers whose tools are added, as Claude Desktop, Cursor or VS Code name them."
+        " May be given several times. Without --registry there are only their tools.",
+    ),
+]
+TrustOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--trust",
+        metavar="SERVER",
+        help="An MCP server whose hints about its tools count. May be given several times.",
+    ),
+]
+PinsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--pins",
+        metavar="FILE",
+        help="Where accepted definitions of MCP tools are kept. Default: beside the first"
+        " --mcp-config.",
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Write JSON, for programs.")]
+
+
+def mcp_choice(
+    files: list[str] | None, trust: list[str] | None = None, pins: str | None = None
+) -> McpChoice:
+    """Put together what the options say of MCP servers."""
+    from seawall.edges.cli.mcp_sources import McpChoice  # noqa: PLC0415  # not for --help
+
+    return McpChoice(tuple(files or ()), tuple(trust or ()), pins)
 
 
 @contextmanager

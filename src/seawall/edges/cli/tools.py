@@ -9,7 +9,8 @@ import msgspec
 
 from seawall.contract.annotations import Risk
 from seawall.edges.cli.exits import Exit
-from seawall.edges.cli.sources import policies_from, registry_from
+from seawall.edges.cli.mcp_sources import McpChoice, with_tools
+from seawall.edges.cli.sources import policies_from
 from seawall.orchestration.unknown import no_such_tool
 from seawall.policy.model import Policies
 
@@ -29,6 +30,7 @@ class ToolsOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What the command line said."""
 
     registry: str | None = None
+    mcp: McpChoice = McpChoice()
     policy: str | None = None
     describe: str | None = None
     as_json: bool = False
@@ -36,8 +38,17 @@ class ToolsOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 def tools(options: ToolsOptions, paper: Paper, errors: Paper) -> Exit:
     """List the tools of a registry, or describe one of them."""
-    registry = registry_from(options.registry)
     policies = policies_from(options.policy) or Policies.default()
+
+    async def run(registry: Registry) -> Exit:
+        return _shown(registry, policies, options, paper, errors)
+
+    return with_tools(options.registry, options.mcp, errors, run)
+
+
+def _shown(
+    registry: Registry, policies: Policies, options: ToolsOptions, paper: Paper, errors: Paper
+) -> Exit:
     for note in policies.notes(registry):
         errors.text(f"note: {note}")
     if options.describe is not None:
@@ -79,8 +90,9 @@ def details(tool: Tool, registry: Registry, policies: Policies) -> dict[str, Any
         **summary(tool, registry, policies),
         "title": tool.title,
         "tags": list(tool.tags),
-        "input_schema": dict(tool.input_schema),
-        "output_schema": None if tool.output_schema is None else dict(tool.output_schema),
+        # Of a tool that is set aside they may be anything.
+        "input_schema": tool.input_schema,
+        "output_schema": tool.output_schema,
         "examples": [{"arguments": given, "result": result} for given, result in tool.examples],
         "execution": tool.execution,
         "exclusive": tool.exclusive,

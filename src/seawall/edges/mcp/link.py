@@ -40,6 +40,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from seawall import __version__
 from seawall.edges.mcp.codes import HTTP_STATUS, TOO_LARGE, UNREACHABLE
+from seawall.edges.mcp.detached import detached
 from seawall.edges.mcp.http import http_client
 from seawall.edges.mcp.lines import Tail
 from seawall.edges.mcp.stdio import Child
@@ -298,23 +299,16 @@ class Link:
         async def report(done: float, total: float | None, message: str | None) -> None:
             progress(done, total, message)
 
-        task = asyncio.create_task(
-            self._request("tools/call", said, request_id=request_id, on_progress=report)
-        )
-        self._calls.add(task)
-        task.add_done_callback(self._calls.discard)
-        try:
-            return await asyncio.shield(task)
-        except asyncio.CancelledError:
-            if task.cancelled():
-                raise MCPError(types.CONNECTION_CLOSED, "Connection closed") from None
-            wire = self._wire
-            if wire is not None:
+        def given_up(task: asyncio.Task[Any]) -> None:
+            if (wire := self._wire) is not None:
                 wire.reasons[request_id] = why() or "cancelled"
                 task.add_done_callback(lambda _: wire.reasons.pop(request_id, None))
-            task.add_done_callback(_looked_at)
-            task.cancel()
-            raise
+
+        work = self._request("tools/call", said, request_id=request_id, on_progress=report)
+        answer = await detached(work, tasks=self._calls, given_up=given_up)
+        if answer is None:
+            raise MCPError(types.CONNECTION_CLOSED, "Connection closed")
+        return answer
 
     async def _answered(
         self, name: str, arguments: dict[str, Any], answer: dict[str, Any]
@@ -365,12 +359,6 @@ class Link:
             CLIENT_INFO_META_KEY: _CLIENT.model_dump(by_alias=True, exclude_none=True),
             CLIENT_CAPABILITIES_META_KEY: can,
         }
-
-
-def _looked_at(task: asyncio.Task[Any]) -> None:
-    """Nobody waits for it any more: its error has no reader."""
-    if not task.cancelled():
-        task.exception()
 
 
 def _is_status_of_old(error: MCPError) -> bool:

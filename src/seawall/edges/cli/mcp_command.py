@@ -1,0 +1,85 @@
+"""`seawall mcp`: the servers of a configuration, and the definitions that were accepted."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from seawall.edges.cli.options import (
+    JsonOption,
+    McpConfigOption,
+    PinsOption,
+    TrustOption,
+    configuration_errors,
+    mcp_choice,
+)
+
+mcp_app = typer.Typer(
+    help="MCP servers: which there are, and which definitions of their tools are accepted.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+pins_app = typer.Typer(
+    help="Definitions of tools that were accepted, and those that changed since.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+mcp_app.add_typer(pins_app, name="pins")
+
+
+@mcp_app.command("servers")
+def list_servers(
+    *,
+    mcp_config: McpConfigOption = None,
+    trust: TrustOption = None,
+    pins: PinsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Connect to the servers and say how they do; ends with 1 if one is not connected."""
+    from seawall.edges.cli.mcp import servers  # noqa: PLC0415  # loaded by the command that needs it
+    from seawall.edges.cli.paper import Paper  # noqa: PLC0415  # as above
+
+    with configuration_errors():
+        choice = mcp_choice(mcp_config, trust, pins)
+        code = servers(choice, Paper(), Paper(sys.stderr), as_json=as_json)
+    raise typer.Exit(code)
+
+
+@pins_app.command("show")
+def show_pins(
+    *,
+    mcp_config: McpConfigOption = None,
+    pins: PinsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what changed in definitions since they were accepted; asks no server.
+
+    Ends with 1 if something waits to be accepted.
+    """
+    from seawall.edges.cli.mcp import show  # noqa: PLC0415  # loaded by the command that needs it
+    from seawall.edges.cli.paper import Paper  # noqa: PLC0415  # as above
+
+    with configuration_errors():
+        code = show(mcp_choice(mcp_config, None, pins), Paper(), as_json=as_json)
+    raise typer.Exit(code)
+
+
+@pins_app.command("accept")
+def accept_pin(
+    server: Annotated[str, typer.Argument(help="The server's name in the configuration.")],
+    tool: Annotated[str, typer.Argument(help="The tool's name on that server.")],
+    digest: Annotated[
+        str, typer.Argument(help="Of the changed definition, as `seawall mcp pins show` gives it.")
+    ],
+    *,
+    mcp_config: McpConfigOption = None,
+    pins: PinsOption = None,
+) -> None:
+    """Accept one changed definition: exactly the one that was shown."""
+    from seawall.edges.cli.mcp import accept  # noqa: PLC0415  # loaded by the command that needs it
+    from seawall.edges.cli.paper import Paper  # noqa: PLC0415  # as above
+
+    with configuration_errors():
+        accept(mcp_choice(mcp_config, None, pins), (server, tool, digest), Paper())
