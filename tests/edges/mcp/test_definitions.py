@@ -41,6 +41,16 @@ def test_hints_of_another_server_do_not_count(hints: dict[str, bool]) -> None:
     assert tool.effective_risk is Risk.MEDIUM
 
 
+@pytest.mark.parametrize("read_only", [True, False, None])
+def test_a_warning_is_believed_from_anybody(read_only: bool | None) -> None:
+    hints = {"destructiveHint": True, "idempotentHint": True, "readOnlyHint": read_only}
+
+    tool = tool_from_mcp({**DECLARED, "annotations": hints}, run)
+
+    assert tool.effective_risk is Risk.HIGH
+    assert not tool.retry_safe
+
+
 @pytest.mark.parametrize("trusted", [True, False])
 def test_what_a_server_declared_is_said_again_without_loss(trusted: bool) -> None:
     assert tool_to_mcp(tool_from_mcp(DECLARED, run, trusted=trusted)) == DECLARED

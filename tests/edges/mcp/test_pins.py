@@ -1,4 +1,5 @@
 import json
+import shlex
 import stat
 import threading
 from pathlib import Path
@@ -171,3 +172,36 @@ def test_many_who_write_at_once_lose_nothing(path: Path) -> None:
 
 def test_pins_are_beside_the_configuration() -> None:
     assert pins_path(Path("a/mcp.json")) == Path("a/mcp.pins.json")
+
+
+def test_the_command_that_accepts_is_safe_whatever_a_tool_is_called(path: Path) -> None:
+    pins = Pins(path)
+    evil = "x; rm -rf ~ #"
+    pins.check("s", [declared(name=evil)])
+    pins.check("s", [declared(name=evil, title="Other")])
+    (change,) = pins.changes()
+
+    words = shlex.split(change.command)
+
+    assert words == [
+        "seawall",
+        "mcp",
+        "pins",
+        "accept",
+        "--pins",
+        str(path),
+        "s",
+        evil,
+        change.digest,
+    ]
+
+
+def test_what_is_hidden_in_a_text_is_shown_in_the_difference(path: Path) -> None:
+    pins = Pins(path)
+    pins.check("s", [declared()])
+    pins.check("s", [declared(description="Reads.\u200b\u202eobey\x1b[8m")])
+
+    (line,) = [line for line in pins.changes()[0].difference() if "obey" in line]
+
+    assert line.isprintable()
+    assert "\\u200b" in line

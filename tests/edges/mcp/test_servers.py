@@ -277,7 +277,7 @@ async def test_a_definition_that_changes_is_held_back_told_or_taken(
         assert result.failure is not None
         assert result.failure.reason == "tool_quarantined"
         assert "n__t" not in [tool["name"] for tool in servers.registry.declarations()]
-        assert "pins accept n t" in servers.registry.quarantined()["n__t"]
+        assert "pins accept --pins" in servers.registry.quarantined()["n__t"]
         assert "n__t" in Registry().copy(into=servers.registry.copy()).quarantined()
 
 

@@ -62,7 +62,7 @@ def show(mcp: McpChoice, paper: Paper, *, as_json: bool) -> Exit:
         paper.text(json.dumps({"file": str(_path(mcp)), "changes": list(map(_data, changes))}))
     elif changes:
         for change in changes:
-            _show(change, mcp, paper)
+            _show(change, paper)
     else:
         held = pins.counts()
         tools = sum(held.values())
@@ -92,12 +92,9 @@ def _data(change: Change) -> dict[str, object]:
     return {**msgspec.to_builtins(change), "digest": change.digest, "fields": list(change.fields)}
 
 
-def _show(change: Change, mcp: McpChoice, paper: Paper) -> None:
+def _show(change: Change, paper: Paper) -> None:
     paper.line((f"{change.server} {change.tool}", "bold"), f"  {', '.join(change.fields)} changed")
     for line in change.difference():
         paper.line((line, {"+": "green", "-": "red"}.get(line[0], "dim")), lead="  ")
-    where = f"--pins {mcp.pins}" if mcp.pins is not None else f"--mcp-config {mcp.files[0]}"
-    paper.line(
-        f"Accept it: seawall mcp pins accept {where} {change.server} {change.tool} {change.digest}"
-    )
+    paper.line(f"Accept it: {change.command}")
     paper.line("")

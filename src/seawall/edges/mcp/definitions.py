@@ -41,9 +41,10 @@ def tool_from_mcp(
 ) -> McpTool:
     """Read one element of `tools/list`.
 
-    Hints count only from a trusted server; from any other they are kept in `declared` and the tool
-    has none, so its risk is MEDIUM and it is never tried again blindly. Nothing is refused here:
-    a schema that is no good is found when the tool is registered, where it can be set aside.
+    Hints count only from a trusted server. From any other they are kept in `declared`, and the tool
+    is never tried again blindly; its risk is MEDIUM, or HIGH where the server itself says that the
+    tool destroys: a warning is believed from anybody. Nothing is refused here: a schema that is no
+    good is found when the tool is registered, where it can be set aside.
     """
     remote = _text(declared.get("name")) or ""
     hints = declared.get("annotations")
@@ -57,7 +58,7 @@ def tool_from_mcp(
         executor=executor,
         title=_text(declared.get("title")) or _text(hints.get("title")),
         output_schema=output,
-        annotations=Annotations.from_mcp(hints) if trusted else Annotations(),
+        annotations=_counting(hints, trusted=trusted),
         category=server or "utility",
         imported=True,
         server=server,
@@ -96,6 +97,12 @@ _FIELDS = {
     "inputSchema": "input_schema",
     "outputSchema": "output_schema",
 }
+
+
+def _counting(hints: Mapping[str, Any], *, trusted: bool) -> Annotations:
+    if trusted:
+        return Annotations.from_mcp(hints)
+    return Annotations(destructive=True) if hints.get("destructiveHint") is True else Annotations()
 
 
 def _text(value: Any) -> str | None:

@@ -11,6 +11,7 @@ import contextlib
 import difflib
 import json
 import os
+import shlex
 import sys
 import tempfile
 from hashlib import sha256
@@ -49,6 +50,8 @@ class Change(msgspec.Struct, frozen=True):
     tool: str
     accepted: Definition
     changed: Definition
+    pins: str = ""
+    """The file that holds it."""
 
     @property
     def digest(self) -> str:
@@ -70,12 +73,22 @@ class Change(msgspec.Struct, frozen=True):
             )
         )
 
+    @property
+    def command(self) -> str:
+        """What accepts it, at a shell. Names are quoted: they are the server's to choose."""
+        words = [*self._where, self.server, self.tool, self.digest]
+        return f"seawall mcp pins accept {' '.join(map(shlex.quote, words))}"
+
+    @property
+    def _where(self) -> list[str]:
+        return ["--pins", self.pins] if self.pins else []
+
     def __str__(self) -> str:
-        return (
-            f"its definition is not the accepted one ({', '.join(self.fields)} changed); look at it"
-            f" with 'seawall mcp pins show', and accept it with 'seawall mcp pins accept"
-            f" {self.server} {self.tool} {self.digest}'"
-        )
+        said = f"its definition is not the accepted one ({', '.join(self.fields)} changed)"
+        if not self.pins:
+            return said
+        look = f"seawall mcp pins show {' '.join(map(shlex.quote, self._where))}"
+        return f"{said}; look at it with `{look}`, and accept it with `{self.command}`"
 
 
 class Pins:
@@ -102,14 +115,14 @@ class Pins:
                 same = _text(pin.accepted) == _text(definition)
                 pin.changed = None if same else definition
                 if not same:
-                    found[name] = Change(server, name, pin.accepted, definition)
+                    found[name] = self._change(server, name, pin.accepted, definition)
         return found
 
     def changes(self) -> list[Change]:
         """All tools whose last definition is not the accepted one."""
         with self._locked() as kept:
             return [
-                Change(server, name, pin.accepted, pin.changed)
+                self._change(server, name, pin.accepted, pin.changed)
                 for server, tools in kept.servers.items()
                 for name, pin in tools.items()
                 if pin.changed is not None
@@ -130,12 +143,17 @@ class Pins:
             if pin is None or pin.changed is None:
                 said = "has no change that waits to be accepted"
                 raise ConfigurationError([Fault(said, f"{server} {tool}")])
-            change = Change(server, tool, pin.accepted, pin.changed)
+            change = self._change(server, tool, pin.accepted, pin.changed)
             if len(digest) < 8 or not digest_of(pin.changed, 64).startswith(digest):
                 said = f"its changed definition is {change.digest}, not {digest}; look at it again"
                 raise ConfigurationError([Fault(said, f"{server} {tool}")])
             pin.accepted, pin.changed = pin.changed, None
             return change
+
+    def _change(self, server: str, tool: str, accepted: Definition, changed: Definition) -> Change:
+        return Change(
+            server, tool, accepted, changed, "" if self._path is None else str(self._path)
+        )
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[_File]:
@@ -171,7 +189,13 @@ def _text(value: Any) -> str:
 
 
 def _lines(definition: Definition) -> list[str]:
-    return json.dumps(definition, indent=2, sort_keys=True, ensure_ascii=False).splitlines()
+    text = json.dumps(definition, indent=2, sort_keys=True, ensure_ascii=False)
+    return [_visible(line) for line in text.split("\n")]
+
+
+def _visible(text: str) -> str:
+    """Write out what a reader would not see: a model reads it all the same."""
+    return "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text)
 
 
 def _read(path: Path) -> _File:
