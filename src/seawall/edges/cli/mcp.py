@@ -65,9 +65,13 @@ def show(mcp: McpChoice, paper: Paper, *, as_json: bool) -> Exit:
             _show(change, paper)
     else:
         held = pins.counts()
-        tools = sum(held.values())
-        paper.text(f"{tools} definitions of {len(held)} servers are accepted; none has changed.")
+        tools = _count(sum(held.values()), "definition")
+        paper.text(f"{tools} of {_count(len(held), 'server')} are accepted; none has changed.")
     return Exit.TOOL_FAILED if changes else Exit.OK
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def accept(mcp: McpChoice, named: tuple[str, str, str], paper: Paper) -> None:
