@@ -2,10 +2,12 @@ import asyncio
 import time
 from typing import Any
 
+import httpx2
 import pytest
 from tests.edges.mcp.conftest import Connect, Served, heard, until
 
 from seawall import FailureCode, Pipeline, Policies, RunPolicy
+from seawall.edges.mcp import http
 
 POLICIES = Policies(default=RunPolicy(timeout_s=20, breaker=None))
 REVISIONS = {"auto": "2026-07-28", "handshake": "2025-11-25"}
@@ -158,6 +160,37 @@ async def test_a_tool_that_comes_later_is_called(
     await until(lambda: "s__fresh" in servers.registry)
 
     assert (await pipeline.call("s__fresh")).text == "new"
+
+
+async def test_changes_are_heard_of_again_after_a_restart(
+    connected: Connect, served: Served
+) -> None:
+    served.start()
+    servers = await connected(served.config)
+    pipeline = Pipeline(servers.registry, policies=POLICIES)
+    await until(lambda: heard(served.log, "subscriptions/listen"))
+
+    served.stop()
+    served.start()
+    await until(lambda: len(heard(served.log, "tools/list")) == 2)
+    await pipeline.call("s__grow")
+    await until(lambda: "s__fresh" in servers.registry)
+
+
+def test_the_proxy_of_the_environment_is_used_but_for_this_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[Any] = []
+    monkeypatch.setenv("http_proxy", "http://proxy.test:3128")
+    monkeypatch.setenv("no_proxy", "inner.test")
+    monkeypatch.setattr(
+        httpx2, "AsyncHTTPTransport", lambda proxy=None: seen.append(proxy and proxy.url.host)
+    )
+
+    for host in ("outer.test", "inner.test", "127.0.0.1:80"):
+        http._plain(f"http://{host}/mcp")
+
+    assert seen == ["proxy.test", None, None]
 
 
 @pytest.mark.parametrize(

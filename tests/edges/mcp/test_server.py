@@ -70,7 +70,7 @@ async def test_a_dead_server_fails_fast_and_trips_the_breakers_of_its_tools(
 
     results = [await pipeline.call("n__t") for _ in range(3)]
 
-    assert time.monotonic() - began < 0.5
+    assert time.monotonic() - began < 2
     first = results[0].failure
     assert first is not None
     assert (first.reason, first.may_have_run) == ("transport", False)
@@ -148,7 +148,7 @@ async def test_a_caller_that_cancels_is_free_at_once_and_the_server_is_told(
     with pytest.raises(asyncio.CancelledError):
         await task
 
-    assert time.monotonic() - began < 0.2
+    assert time.monotonic() - began < 1
     await until(lambda: heard(log, "notifications/cancelled"))
     assert heard(log, "notifications/cancelled")[0]["params"]["reason"] == "cancelled"
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import httpx2
 
@@ -24,6 +26,7 @@ CONNECT_S = 10.0
 WRITE_S = 30.0
 ERROR_BYTES = 64 * 1024
 
+_LOCAL = ("localhost", "127.0.0.1", "::1")
 _NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 
 
@@ -32,8 +35,18 @@ def http_client(config: ServerConfig, clock: Clock, max_bytes: int) -> httpx2.As
     return httpx2.AsyncClient(
         headers={**config.headers, "Accept-Encoding": "identity"},
         timeout=httpx2.Timeout(CONNECT_S, read=None, write=WRITE_S, pool=None),
-        transport=_Careful(httpx2.AsyncHTTPTransport(), clock, max_bytes),
+        transport=_Careful(_plain(config.url or ""), clock, max_bytes),
     )
+
+
+def _plain(url: str) -> httpx2.AsyncHTTPTransport:
+    """Make the transport under it, through the proxy that the environment names for an address."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    proxy = getproxies().get(parts.scheme, "")
+    if not proxy.startswith(("http://", "https://")) or host in _LOCAL or proxy_bypass(host):
+        return httpx2.AsyncHTTPTransport()
+    return httpx2.AsyncHTTPTransport(proxy=httpx2.Proxy(proxy))
 
 
 class _Careful(httpx2.AsyncBaseTransport):

@@ -63,6 +63,9 @@ MAX_TOOLS = 10_000
 DISCOVER_S = 5.0
 """For a server to say that it speaks the stateless revision; then the handshake is tried."""
 
+RELISTEN_S = 0.5
+"""Before the first attempt to hear of changes again; it doubles up to `max_delay_s`."""
+
 _CLIENT = types.Implementation(name="seawall", version=__version__)
 _NO_FALLBACK = (UNREACHABLE, HTTP_STATUS, TOO_LARGE)
 _INPUTS: TypeAdapter[dict[str, types.InputRequest]] = TypeAdapter(dict[str, types.InputRequest])
@@ -213,16 +216,30 @@ class Link:
         return not scope.expired
 
     async def _listen(self, session: ClientSession) -> None:
-        """Where changes are told only to those who ask for them, ask."""
-        if session.protocol_version not in MODERN_PROTOCOL_VERSIONS:
-            return
+        """Where changes are told only to those who ask for them, ask, and ask again.
+
+        What changed while nobody listened is found by listing once more.
+        """
         tools = session.server_capabilities and session.server_capabilities.tools
-        if not tools or not tools.list_changed:
+        if session.protocol_version not in MODERN_PROTOCOL_VERSIONS or not tools:
             return
-        with contextlib.suppress(MCPError, RuntimeError, TimeoutError):
-            async with listen(session, tools_list_changed=True) as events:
-                async for _ in events:
-                    self._changed()
+        wait_s, before = RELISTEN_S, False
+        while tools.list_changed:
+            try:
+                async with listen(session, tools_list_changed=True) as events:
+                    wait_s = RELISTEN_S
+                    if before:
+                        self._changed()
+                    before = True
+                    async for _ in events:
+                        self._changed()
+            except MCPError as error:
+                if error.code in (types.METHOD_NOT_FOUND, types.INVALID_PARAMS):
+                    return  # it said that it would, and does not know how
+            except (RuntimeError, TimeoutError):
+                pass
+            await self._clock.sleep(wait_s)
+            wait_s = min(2 * wait_s, self._options.max_delay_s)
 
     async def _heard(self, message: Any) -> None:
         # In the newer revision the subscription tells of it.

@@ -109,7 +109,6 @@ class Server:
             if self.state == "connecting":
                 self._keeper.cancel()
             await asyncio.wait({self._keeper})
-            self.state = "closed"
 
     async def call(self, remote: str, arguments: dict[str, Any], context: ToolContext) -> Any:
         """Call one of its tools; every failure of the way is a result."""
@@ -165,7 +164,7 @@ class Server:
             if link is not None and link.alive:
                 return link
             if self.state == "closed" or self._closing.is_set():
-                raise Down("it was closed")
+                raise Down(self.why or "it was closed")
             if self.state == "waiting":
                 left_s = max(self._next_at - self._clock.now(), 0.0)
                 raise Down(self.why, left_s)
@@ -225,6 +224,15 @@ class Server:
     # The keeper: one task that opens the connection and opens it again.
 
     async def _keep(self) -> None:
+        try:
+            await self._kept()
+        finally:
+            # However it ends: nobody is left waiting for a connection that will not come.
+            self._link = None
+            self.why = self.why or "it was closed"
+            self._move("closed")
+
+    async def _kept(self) -> None:
         failures = 0
         while not self._closing.is_set():
             self._move("connecting")
@@ -234,15 +242,14 @@ class Server:
             self._link = None
             if self._closing.is_set():
                 break
-            now = self._clock.now()
             # One that was of use is opened again at once; how often is bounded below.
             failures = 0 if served else failures + 1
+            now = self._clock.now()
             wait_s = self._wait_s(failures, now)
             if wait_s > 0:
                 self._next_at = now + wait_s
                 self._move("waiting")
                 await self._rest(wait_s)
-        self._move("closed")
 
     def _wait_s(self, failures: int, now: float) -> float:
         """Seconds to the next attempt: jittered, and longer if there were too many of late."""

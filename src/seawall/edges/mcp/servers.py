@@ -203,7 +203,9 @@ class Servers:
         await asyncio.gather(*(kept.server.close() for kept in self._servers.values()))
 
     def _note(self, server: str, said: str) -> None:
-        text = f"MCP server {server!r}: {said}"
+        # It holds words of servers, and goes to logs and terminals.
+        clean = "".join(char if char.isprintable() else " " for char in said)
+        text = f"MCP server {server!r}: {clean}"
         if self._on_note is None:
             log.warning("%s", text)
         else:
