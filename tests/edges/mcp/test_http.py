@@ -3,7 +3,10 @@ import time
 from typing import Any
 
 import httpx2
+import mcp_types as types
 import pytest
+from opentelemetry import trace
+from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags
 from tests.edges.mcp.conftest import Connect, Served, heard, until
 
 from seawall import FailureCode, Pipeline, Policies, RunPolicy
@@ -160,6 +163,47 @@ async def test_a_tool_that_comes_later_is_called(
     await until(lambda: "s__fresh" in servers.registry)
 
     assert (await pipeline.call("s__fresh")).text == "new"
+
+
+@pytest.mark.parametrize("protocol", list(REVISIONS))
+async def test_a_tool_that_asks_the_user_is_answered_in_both_revisions(
+    connected: Connect, served: Served, protocol: str
+) -> None:
+    async def elicit(context: Any, params: Any) -> types.ElicitResult:
+        return types.ElicitResult(action="accept", content={"colour": f"blue: {params.message}"})
+
+    served.start()
+    servers = await connected(served.config, protocol=protocol, elicit=elicit)
+
+    result = await Pipeline(servers.registry, policies=POLICIES).call("s__ask")
+
+    assert result.text == "blue: Which colour?"
+
+
+@pytest.mark.parametrize("protocol", list(REVISIONS))
+async def test_a_tool_that_asks_where_nobody_answers_fails_at_once(
+    connected: Connect, served: Served, protocol: str
+) -> None:
+    served.start()
+    servers = await connected(served.config, protocol=protocol)
+    began = time.monotonic()
+
+    result = await Pipeline(servers.registry, policies=POLICIES).call("s__ask")
+
+    assert time.monotonic() - began < 5
+    assert result.is_error
+
+
+async def test_the_trace_of_the_caller_goes_along(connected: Connect, served: Served) -> None:
+    served.start()
+    servers = await connected(served.config)
+    here = SpanContext(0xABC, 0xDEF, is_remote=False, trace_flags=TraceFlags(1))
+
+    with trace.use_span(NonRecordingSpan(here)):
+        await Pipeline(servers.registry, policies=POLICIES).call("s__echo", {"words": "hi"})
+
+    (call,) = heard(served.log, "tools/call")
+    assert f"{0xABC:032x}" in call["params"]["_meta"]["traceparent"]
 
 
 async def test_changes_are_heard_of_again_after_a_restart(

@@ -165,9 +165,7 @@ def test_many_who_write_at_once_lose_nothing(path: Path) -> None:
         thread.join()
 
     assert len(Pins(path).counts()) == 20
-    assert not [
-        one for one in path.parent.iterdir() if one.name not in (path.name, f".{path.name}.lock")
-    ]
+    assert list(path.parent.iterdir()) == [path]
 
 
 def test_pins_are_beside_the_configuration() -> None:

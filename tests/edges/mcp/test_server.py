@@ -7,12 +7,16 @@ import sys
 import time
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import mcp_types as types
 import pytest
 from tests.edges.mcp.conftest import NASTY, Connect, heard, nasty, until
 
 from seawall import BreakerPolicy, FailureCode, Pipeline, Policies, RunPolicy
+from seawall.edges.mcp.options import McpOptions
+from seawall.edges.mcp.server import Server
+from seawall.testing import FakeClock, FixedChance
 
 LINE = 200_000
 
@@ -276,6 +280,7 @@ async def test_an_error_of_the_protocol_has_the_code_that_it_means(
     [
         ('{"content": "text"}', "output_invalid"),
         ('{"resultType": "input_required", "inputRequests": {}}', "input_required"),
+        ('{"resultType": "input_required", "inputRequests": {"a": 1}}', "input_required"),
         ('{"resultType": "hologram"}', "unsupported"),
     ],
 )
@@ -288,6 +293,29 @@ async def test_an_answer_that_is_no_result_is_a_failure(
 
     assert result.failure is not None
     assert result.failure.reason == reason
+
+
+async def test_a_server_that_asks_only_to_be_called_again_is(
+    connected: Connect, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    servers = await connected(nasty(tools={"t": "again:2"}, log=str(log)))
+
+    result = await Pipeline(servers.registry, policies=policies()).call("n__t", {"a": 1})
+
+    assert result.text == "now"
+    states = [call["params"].get("requestState") for call in heard(log, "tools/call")]
+    assert states == [None, "1", "2"]
+    assert all(call["params"]["arguments"] == {"a": 1} for call in heard(log, "tools/call"))
+
+
+async def test_a_server_that_asks_for_ever_costs_the_time_of_the_policy(connected: Connect) -> None:
+    servers = await connected(nasty(tools={"t": "again:1000000"}))
+
+    result = await Pipeline(servers.registry, policies=policies(timeout_s=0.4)).call("n__t")
+
+    assert result.failure is not None
+    assert result.failure.code is FailureCode.TIMEOUT
 
 
 async def test_error_answers_of_a_tool_leave_its_breaker_closed(connected: Connect) -> None:
@@ -395,3 +423,28 @@ def test_no_process_outlives_ours_however_it_ends(how: signal.Signals, tmp_path:
         time.sleep(0.02)
     assert all(map(gone, pids))
     assert os.getpid() not in pids
+
+
+@pytest.mark.parametrize(
+    ("failures", "started_ago_s", "expected"),
+    [
+        (0, [0], 0.0),
+        (1, [0], 0.5),
+        (2, [0], 1.0),
+        (4, [0], 4.0),
+        (7, [0], 30.0),
+        (1_000, [0], 30.0),
+        (0, [50, 40, 30, 20, 10, 0], 10.0),
+        (0, [61, 40, 30, 20, 10, 0], 0.0),
+        (7, [50, 40, 30, 20, 10, 0], 30.0),
+    ],
+)
+def test_waits_double_up_to_a_ceiling_and_starts_are_bounded(
+    failures: int, started_ago_s: list[float], expected: float
+) -> None:
+    clock, listing = FakeClock(), Mock()
+    server = Server(nasty(), McpOptions(), clock, FixedChance(1.0), listing, lambda said: None)
+    server._starts.extend(1_000 - ago for ago in started_ago_s)
+
+    assert server._wait_s(failures, 1_000) == pytest.approx(expected)
+    assert ("left alone" in server.why) is (len(started_ago_s) > 5 and started_ago_s[0] < 60)

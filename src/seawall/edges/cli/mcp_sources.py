@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import getpass
+import logging
 import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -82,6 +83,9 @@ async def connected(mcp: McpChoice, errors: Paper, into: Registry) -> AsyncItera
     from seawall.edges.mcp.options import McpOptions  # noqa: PLC0415  # as above
     from seawall.edges.mcp.servers import connect  # noqa: PLC0415  # as above
 
+    for name in ("mcp", "client"):
+        # As with our own: results and notes say what is wrong, and logs are for those who ask.
+        logging.getLogger(name).addHandler(logging.NullHandler())
     options = McpOptions(trust=frozenset(mcp.trust), pins=mcp.pins_path)
     configs = load_servers(mcp.files, ask=_ask if _can_ask() else None)
 

@@ -63,6 +63,9 @@ MAX_TOOLS = 10_000
 DISCOVER_S = 5.0
 """For a server to say that it speaks the stateless revision; then the handshake is tried."""
 
+POLL_S = 0.05
+MAX_POLLS = 1_000
+"""Of one call, while a server asks only to be called again; the policy's time ends it before."""
 RELISTEN_S = 0.5
 """Before the first attempt to hear of changes again; it doubles up to `max_delay_s`."""
 
@@ -295,12 +298,28 @@ class Link:
         Given up, it leaves at once; the server is told with the reason that `why` gives.
         """
         params: dict[str, Any] = {"name": name, "arguments": arguments}
-        for _ in range(self._options.max_input_rounds + 1):
+        asked = polled = 0
+        while True:
             answer = await self._call(params, progress, meta, why)
-            if answer.get("resultType") != "input_required" or self._elicit is None:
+            if answer.get("resultType") != "input_required":
                 return answer
-            params = await self._answered(name, arguments, answer)
-        return answer
+            if answer.get("inputRequests"):
+                asked += 1
+                if self._elicit is None or asked > self._options.max_input_rounds:
+                    return answer
+                given = await self._answers(answer["inputRequests"])
+            else:
+                polled += 1
+                if polled > MAX_POLLS or "requestState" not in answer:
+                    return answer
+                # It asks for nothing but to be called again with what it said.
+                await self._clock.sleep(min(POLL_S * 2.0 ** min(polled - 1, 10), 1.0))
+                given = None
+            params = {"name": name, "arguments": arguments}
+            if given is not None:
+                params["inputResponses"] = given
+            if "requestState" in answer:
+                params["requestState"] = answer["requestState"]
 
     async def _call(
         self,
@@ -327,13 +346,11 @@ class Link:
             raise MCPError(types.CONNECTION_CLOSED, "Connection closed")
         return answer
 
-    async def _answered(
-        self, name: str, arguments: dict[str, Any], answer: dict[str, Any]
-    ) -> dict[str, Any]:
-        """Ask the user what the server wants to know, and give the call to make with it."""
+    async def _answers(self, requests: Any) -> dict[str, Any]:
+        """Ask the user what the server wants to know."""
         session, elicit = self._session, self._elicit
         try:
-            wanted = _INPUTS.validate_python(answer.get("inputRequests") or {})
+            wanted = _INPUTS.validate_python(requests)
         except ValidationError:
             raise MCPError(types.INVALID_REQUEST, "it asks for input in an unknown form") from None
         given: dict[str, Any] = {}
@@ -345,10 +362,7 @@ class Link:
             if isinstance(said, types.ErrorData):
                 raise MCPError.from_error_data(said)
             given[key] = said.model_dump(by_alias=True, mode="json", exclude_none=True)
-        params: dict[str, Any] = {"name": name, "arguments": arguments, "inputResponses": given}
-        if "requestState" in answer:
-            params["requestState"] = answer["requestState"]
-        return params
+        return given
 
     async def _request(self, method: str, params: dict[str, Any], **options: Any) -> dict[str, Any]:
         wire, version = self._wire, self.version

@@ -232,7 +232,8 @@ def _lock(path: Path) -> Iterator[None]:
     import fcntl  # noqa: PLC0415  # not on every platform
 
     try:
-        handle = os.open(path.with_name(f".{path.name}.lock"), os.O_CREAT | os.O_RDWR, 0o600)
+        # The folder is locked, as the file itself is replaced; so no other file is left behind.
+        handle = os.open(path.parent, os.O_RDONLY)
     except OSError as error:
         raise _not_writable(path, error) from None
     try:
