@@ -47,6 +47,19 @@ async def test_in_the_stateless_revision_a_call_names_itself_in_headers(
     assert not heard(served.log, "initialize")
 
 
+async def test_arguments_that_want_to_be_headers_are_mirrored(
+    connected: Connect, served: Served
+) -> None:
+    served.start()
+    servers = await connected(served.config)
+
+    result = await Pipeline(servers.registry, policies=POLICIES).call("s__region", {"where": "eu"})
+
+    (call,) = heard(served.log, "tools/call")
+    assert result.text == "eu"
+    assert call["headers"]["mcp-param-region"] == "eu"
+
+
 @pytest.mark.parametrize("protocol", list(REVISIONS))
 async def test_progress_comes_over_http(connected: Connect, served: Served, protocol: str) -> None:
     served.start()

@@ -247,6 +247,20 @@ async def test_broken_tools_are_set_aside_and_spare_the_others(
     assert len(notes) == 3
 
 
+async def test_a_tool_that_asks_for_an_impossible_header_is_left_out_and_told(
+    connected: Connect, notes: list[str]
+) -> None:
+    odd = {"type": "object", "properties": {"a": {"type": "string", "x-mcp-header": "no good"}}}
+
+    servers = await connected(
+        nasty(declared=[one("good"), one("odd", inputSchema=odd)], modern=True)
+    )
+
+    assert servers.states()[0].version == "2026-07-28"
+    assert servers.registry.names() == ("n__good",)
+    assert "'odd' is left out" in notes[0]
+
+
 async def test_a_list_without_end_is_cut(connected: Connect) -> None:
     servers = await connected(nasty(declared=[one()], endless=True), connect_s=10)
 

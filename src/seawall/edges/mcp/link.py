@@ -121,6 +121,8 @@ class Link:
         self._calls: set[asyncio.Task[Any]] = set()
         self.tail = Tail()
         """What the server said beside the protocol."""
+        self.dropped: list[str] = []
+        """Tools that the revision forbids to be used, with the reason."""
         self.broken = False
         """Whether an answer said that this connection is of no more use."""
         self._leave = asyncio.Event()
@@ -271,11 +273,12 @@ class Link:
         if self.version not in MODERN_PROTOCOL_VERSIONS:
             return tools
         kept = []
-        self._headers = {}
+        self._headers, self.dropped = {}, []
         for tool in tools:
             schema = tool.get("inputSchema")
             try:
-                if find_invalid_x_mcp_header(schema) is not None:
+                if (fault := find_invalid_x_mcp_header(schema)) is not None:
+                    self.dropped.append(f"{tool.get('name')!r} is left out: {fault}")
                     continue
                 found = x_mcp_header_map(schema)
             except (TypeError, ValueError, AttributeError, RecursionError):

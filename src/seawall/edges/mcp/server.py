@@ -331,6 +331,8 @@ class Server:
 
         async def listed() -> bool:
             self._listing.apply(await link.tools())
+            for dropped in link.dropped:
+                self._note(dropped)
             return True
 
         return bool(await guarded_async(f"listing {self.config.name!r} failed", listed, failed))
