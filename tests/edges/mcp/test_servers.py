@@ -58,7 +58,7 @@ async def test_the_time_server_answers_through_the_pipeline(connected: Connect) 
 
 @pytest.fixture(name="repository")
 def repository_fixture(tmp_path: Path) -> Path:
-    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    subprocess.run([program("git"), "init", "-q", str(tmp_path)], check=True)
     (tmp_path / "new.txt").write_text("x")
     return tmp_path
 

@@ -12,13 +12,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from seawall.contract.errors import ConfigurationError
-from seawall.contract.failure import Failure, FailureCode
-from seawall.contract.result import ToolResult
+from seawall.edges.mcp.answers import result_of_answer
 from seawall.edges.mcp.codes import CONNECTION_CLOSED, result_of_error
 from seawall.edges.mcp.definitions import tool_from_mcp
 from seawall.edges.mcp.detached import detached
 from seawall.edges.mcp.names import tool_name
-from seawall.edges.mcp.results import result_from_mcp
 from seawall.registry.registry import Registry
 
 if TYPE_CHECKING:
@@ -27,6 +25,7 @@ if TYPE_CHECKING:
 
     from mcp import Client, ClientSession
 
+    from seawall.contract.result import ToolResult
     from seawall.contract.tool import Executor, Tool
     from seawall.pipeline.context import ToolContext
 
@@ -119,20 +118,6 @@ def _executor(
             return result_of_error(server, error.code, error.message, error.data)
         if answer is None:
             return result_of_error(server, CONNECTION_CLOSED, "the session has ended")
-        said = _as_json(answer)
-        if said.get("resultType") == "input_required":
-            return _refused(server)
-        return result_from_mcp(said)
+        return result_of_answer(server, _as_json(answer))
 
     return run
-
-
-def _refused(server: str) -> ToolResult:
-    return ToolResult.of_failure(
-        Failure(
-            code=FailureCode.UNSUPPORTED,
-            reason="input_required",
-            message=f"MCP server {server!r}: the tool asks the user for input before it goes on",
-            layer="executor",
-        )
-    )

@@ -16,17 +16,16 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 from mcp.shared.exceptions import MCPError
 
-from seawall.contract.failure import Failure, FailureCode
-from seawall.contract.result import ToolResult
+from seawall.edges.mcp import answers
 from seawall.edges.mcp.codes import CONNECTION_CLOSED, SESSION_GONE, result_of_error
 from seawall.edges.mcp.link import Link
-from seawall.edges.mcp.results import result_from_mcp
 from seawall.edges.mcp.stdio import NotStarted
 from seawall.pipeline.foreign import described, first_line, guarded_async, leaves
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from seawall.contract.result import ToolResult
     from seawall.edges.mcp.config import ServerConfig
     from seawall.edges.mcp.listing import Listing
     from seawall.edges.mcp.options import McpOptions
@@ -147,7 +146,7 @@ class Server:
                 answer = await link.call(
                     remote, arguments, report, said, lambda: context.cancelled.reason
                 )
-                return self._result(answer)
+                return answers.result_of_answer(self.config.name, answer)
             except Down as down:
                 return self._down(down)
             except MCPError as error:
@@ -170,45 +169,8 @@ class Server:
                 raise Down(self.why, left_s)
             await asyncio.shield(self._moved)
 
-    def _result(self, answer: dict[str, Any]) -> ToolResult:
-        kind = answer.get("resultType", "complete")
-        if kind == "input_required":
-            return self._refused(
-                FailureCode.UNSUPPORTED,
-                "the tool asks the user for input before it goes on, and nobody can be asked here",
-                reason="input_required",
-            )
-        if kind != "complete":
-            said = f"it answered with a result of the kind {str(kind)[:40]!r}, which is not known"
-            return self._refused(FailureCode.UNSUPPORTED, said)
-        try:
-            return result_from_mcp(answer)
-        except ValueError as error:
-            return self._refused(
-                FailureCode.EXECUTION_FAILED,
-                f"its answer is no result of a tool: {error}",
-                reason="output_invalid",
-                retryable=False,
-                may_have_run=True,
-            )
-
-    def _refused(self, code: FailureCode, said: str, **fields: Any) -> ToolResult:
-        failure = Failure(
-            code=code,
-            message=f"MCP server {self.config.name!r}: {said}",
-            layer="executor",
-            **fields,
-        )
-        return ToolResult.of_failure(failure)
-
     def _down(self, down: Down) -> ToolResult:
-        return self._refused(
-            FailureCode.EXECUTION_FAILED,
-            f"it is down: {down.why}",
-            reason="transport",
-            retry_after_s=down.retry_after_s,
-            may_have_run=False,
-        )
+        return answers.down(self.config.name, down.why, down.retry_after_s)
 
     def _failed(self, link: Link, error: Any) -> ToolResult:
         said = error.message
