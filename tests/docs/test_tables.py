@@ -36,6 +36,8 @@ from seawall.layers.environment import STANDARD_FLAGS
 from seawall.orchestration.status import STATES
 from seawall.policy.build import BY_NAME
 from seawall.policy.ready_made import ready_made_names
+from seawall.recording.families import COUNTED as COUNTED_FAMILIES
+from seawall.recording.families import WATCHED as WATCHED_FAMILIES
 from seawall.testing import scripted
 
 ROOT = Path(__file__).parents[2]
@@ -235,23 +237,36 @@ async def scraped() -> dict[str, tuple[str, frozenset[str]]]:
     found = {}
     for family in text_string_to_metric_families(pipeline.metrics.text().decode()):
         name = f"{family.name}_total" if family.type == "counter" else family.name
+        if not family.samples:
+            continue
         labels = {label for sample in family.samples for label in sample.labels} - {"le"}
         found[name] = (family.type, frozenset(labels))
     return found
 
 
-async def test_metrics_are_listed_as_a_scrape_has_them() -> None:
-    table = [
-        row for row in rows(sections(page("recording"))["Metrics"]) if row[0].startswith("sea")
-    ]
-
-    listed = {
+def metrics_listed() -> dict[str, tuple[str, frozenset[str]]]:
+    return {
         name: (kind, frozenset(re.findall(r"\w+", labels)) - {"none"})
-        for name, kind, labels, *_ in table
-        if name.startswith("seawall_")
+        for name, kind, labels, *_ in rows(sections(page("metrics"))["What is counted"])
     }
 
-    assert listed == await scraped()
+
+def test_metrics_are_listed_as_the_code_has_them() -> None:
+    families = (*COUNTED_FAMILIES, *WATCHED_FAMILIES)
+
+    assert metrics_listed() == {
+        family.shown_as: (family.kind, frozenset(family.labels)) for family in families
+    }
+
+
+async def test_metrics_are_listed_as_a_scrape_has_them() -> None:
+    listed = metrics_listed()
+
+    found = await scraped()
+
+    assert found == {name: listed[name] for name in found}
+    # A store that cannot be reached is no part of this scrape, nor is a label without a value.
+    assert set(listed) - set(found) <= {"seawall_store_fallbacks_total"}
 
 
 def events_listed() -> Rows:

@@ -120,7 +120,11 @@ async def test_a_scrape_has_circuits_tokens_and_what_runs() -> None:
     assert before["seawall_abandoned_threads"] == 0
     assert after['seawall_breaker_state{state="open",tool="a"}'] == 1
     assert after['seawall_breaker_state{state="closed",tool="a"}'] == 0
-    assert not any("plain" in name for name in after if "breaker" in name or "tokens" in name)
+    assert before['seawall_limiter_tokens_ratio{tool="a"}'] == 1
+    assert after['seawall_limiter_tokens_ratio{tool="a"}'] == 0.8
+    assert before['seawall_tool_info{family="none",tool="a"}'] == 1
+    kinds = ("breaker_state", "tokens")
+    assert not any("plain" in name for name in after if any(kind in name for kind in kinds))
     await desk.clock.run(running)
     assert desk.gauges()['seawall_in_flight{tool="slow"}'] == 0
 

@@ -37,10 +37,6 @@ def finished(outcome: Outcome = Outcome.SUCCESS, **fields: Any) -> Finished:
 # Durations.
 
 
-def test_nothing_is_made_before_the_first_observation() -> None:
-    assert Durations().buckets is None
-
-
 @given(st.floats(0, 1_000, allow_nan=False) | st.sampled_from(BOUNDS_S))
 def test_a_duration_falls_into_the_first_bucket_that_holds_it(seconds: float) -> None:
     durations = Durations()
@@ -48,7 +44,6 @@ def test_a_duration_falls_into_the_first_bucket_that_holds_it(seconds: float) ->
     durations.observe(seconds)
 
     holding = [place for place, bound in enumerate((*BOUNDS_S, math.inf)) if seconds <= bound]
-    assert durations.buckets is not None
     assert durations.buckets.index(1) == holding[0]
     assert sum(durations.buckets) == 1
 
@@ -61,7 +56,6 @@ def test_an_impossible_duration_is_counted_but_never_lowers_the_sum(odd: float) 
     durations.observe(odd)
 
     assert durations.total_s == 2.0
-    assert durations.buckets is not None
     assert sum(durations.buckets) == 2
 
 
@@ -96,7 +90,7 @@ def test_the_span_of_a_call_refused_before_its_first_attempt_is_no_attempt() -> 
     counts.on_attempt(span_of(Outcome.DENIED, attempt=0))
 
     assert sum(counts.attempts) == 0
-    assert counts.attempt_durations.buckets is None
+    assert not any(counts.attempt_durations.buckets)
 
 
 # Calls.
@@ -226,7 +220,7 @@ def test_absorbing_a_tool_that_was_never_called_makes_no_buckets() -> None:
 
     one.absorb(ToolCounts())
 
-    assert one.call_durations.buckets is None
+    assert not any(one.call_durations.buckets)
 
 
 def test_absorbing_keeps_the_bound_of_pairs() -> None:

@@ -408,7 +408,7 @@ class Counting(RuleBasedStateMachine):
         assert found["seawall_attempts_total"] == self.ever["attempt"]
         assert found["seawall_attempt_duration_seconds_count"] == self.ever["attempt"]
         assert found["seawall_retries_total"] == self.ever["retry"]
-        assert found["seawall_refusals_total"] == self.ever[Outcome.DENIED]
+        assert found["seawall_refusals_total"] == self.ever[Outcome.DENIED] + self.ever["unknown"]
         assert found["seawall_failures_total"] == self.ever[Outcome.FAILED]
         assert found["seawall_events_total"] == self.ever["event"]
 

@@ -13,8 +13,9 @@ from prometheus_client.parser import text_string_to_metric_families as read_plai
 from seawall.contract.errors import ConfigurationError
 from seawall.contract.span import Outcome, Span
 from seawall.pipeline.recorder import Finished
-from seawall.recording import scrape as module
-from seawall.recording.counts import BOUNDS_S, ToolCounts
+from seawall.recording import shown as module
+from seawall.recording.counts import BOUNDS_S, PipelineCounts, ToolCounts
+from seawall.recording.families import COUNTED
 from seawall.recording.gauges import Gauge, GaugeSource
 from seawall.recording.scrape import Scrape, attached, exposition
 
@@ -35,11 +36,18 @@ class Counted:
 
     def __init__(self, *tools: str, unknown_calls: int = 0) -> None:
         self.counts = {tool: ToolCounts() for tool in tools}
-        self.unknown_calls = unknown_calls
+        self.shared = PipelineCounts()
+        self.shared.unknown = unknown_calls
         self.sources: tuple[GaugeSource, ...] = ()
 
     def tools(self) -> list[tuple[str, ToolCounts]]:
         return list(self.counts.items())
+
+    def approvals(self) -> list[Gauge]:
+        return [
+            Gauge("seawall_approvals_waiting", "Waiting.", {}, 0),
+            Gauge("seawall_approvals_oldest_age_seconds", "Oldest.", {}, 0),
+        ]
 
 
 def busy(tool: str = "search") -> Counted:
@@ -91,17 +99,7 @@ def test_both_formats_hold_the_same_samples() -> None:
 def test_the_families_have_these_names_and_types() -> None:
     found = {family.name: family.type for family in read_openmetrics(exposed(busy(), OPENMETRICS))}
 
-    assert found == {
-        "seawall_calls": "counter",
-        "seawall_attempts": "counter",
-        "seawall_call_duration_seconds": "histogram",
-        "seawall_attempt_duration_seconds": "histogram",
-        "seawall_refusals": "counter",
-        "seawall_failures": "counter",
-        "seawall_retries": "counter",
-        "seawall_events": "counter",
-        "seawall_build_info": "gauge",
-    }
+    assert found == {family.name: family.kind for family in COUNTED}
 
 
 @pytest.mark.parametrize(
@@ -148,7 +146,7 @@ def test_a_tool_that_was_never_called_has_its_counters_at_zero_and_no_histogram(
     found = samples(read_plain(exposed(Counted("new"))))
 
     of_the_tool = {key: value for key, value in found.items() if ("tool", "new") in key[1]}
-    assert len(of_the_tool) == 7
+    assert len(of_the_tool) == 12
     assert set(of_the_tool.values()) == {0.0}
 
 

@@ -67,8 +67,11 @@ class _Window:
 class LoopDetector:
     """Watches sessions; what it remembers of one is kept with the session, and bounded."""
 
-    def __init__(self, policy: LoopPolicy, clock: Clock) -> None:
+    def __init__(
+        self, policy: LoopPolicy, clock: Clock, stopped: Callable[[str], None] | None = None
+    ) -> None:
         self.policy = policy
+        self._stopped = stopped
         self._clock = clock
         self._now = clock.now
         self._exempt = policy.exempt
@@ -97,6 +100,7 @@ class LoopDetector:
 
     def refused(self, call: Invocation, finding: LoopFinding) -> ToolResult:
         """Build the refusal that says what was found."""
+        self._counted(finding)
         result = call.refuse(**refusal_of(call.tool.name, finding))
         return msgspec.structs.replace(result, metadata=finding.metadata)
 
@@ -150,6 +154,7 @@ class LoopDetector:
         if window is not None and window.hot and not self._is_patient(window, now):
             finding = window.hot.get(digest.mac)
             if finding is not None:
+                self._counted(finding)
                 result = ToolResult.failed(
                     **refusal_of(name, finding),
                     call_id=refusal.call_id,
@@ -196,6 +201,10 @@ class LoopDetector:
             return None
         said = f"this conversation goes in circles: {verdict.reason[:MAX_REASON] or 'no progress'}"
         return LoopFinding("judge", turns, said)
+
+    def _counted(self, finding: LoopFinding) -> None:
+        if self._stopped is not None:
+            self._stopped(finding.detector)
 
     def _look_back(
         self, window: _Window, key: int, signature: str, result: ToolResult

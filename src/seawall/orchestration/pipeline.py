@@ -194,7 +194,11 @@ class Pipeline:
 
     def _watch_for_loops(self, policies: Policies) -> None:
         policy = chosen(self._loop, policies.loop)
-        self.loop_detector = None if policy is None else LoopDetector(policy, self.clock)
+        self.loop_detector = (
+            None
+            if policy is None
+            else LoopDetector(policy, self.clock, self.metrics.loop_stopped)
+        )
         of_all = policy is not None and policy.scope == "all"
         self._loop_of_all = self.loop_detector if of_all else None
 
@@ -574,7 +578,9 @@ class Pipeline:
             call.refusal = quarantined(name, reason or "", call_id)
             return route.finish(call, call.refusal)
         refusal = self._refused(name, call_id, session)
-        if refusal.failure is not None and refusal.failure.code is FailureCode.NOT_FOUND:
+        failure = refusal.failure
+        if failure is not None and failure.code is FailureCode.NOT_FOUND:
+            self.metrics.suggested(near=bool(failure.hints))
             for recorder in self._recorders:
                 told((recorder.unknown,))
         return refusal
@@ -601,7 +607,7 @@ class Pipeline:
         return no_such_tool(self.registry, name, call_id, allowed=self._usable(session))
 
     def _gauges(self) -> Iterable[Gauge]:
-        return gauges(self._routes, self.states, self._threads)
+        return gauges(self._routes, self.states, self._threads, self.metrics.label)
 
     def _forget_loop(self) -> None:
         """Take back what calls of a loop that is gone, or left behind by a fork, still hold."""

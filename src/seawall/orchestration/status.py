@@ -6,17 +6,22 @@ from typing import TYPE_CHECKING, Any
 
 from seawall.contract.errors import ConfigurationError
 from seawall.layers.breaker.breaker import CircuitSlot
+from seawall.recording import families
 from seawall.recording.metrics import Gauge
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from seawall.layers.breaker import Circuit
     from seawall.pipeline.route import Route
     from seawall.pipeline.state import Slots, StateTable
     from seawall.pipeline.threads import Threads
+    from seawall.recording.families import Family
 
 STATES = ("closed", "open", "half_open")
+
+NO_FAMILY = "none"
+"""The label of tools that belong to none."""
 
 
 class Breakers:
@@ -83,34 +88,65 @@ class Breakers:
         return found if isinstance(found, CircuitSlot) else None
 
 
-def gauges(routes: Mapping[str, Route], states: StateTable, threads: Threads) -> Iterator[Gauge]:
-    """Everything that is read at a scrape."""
+class Read:
+    """Adds up what is read of tools that share a label, and gives each series once."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, tuple[str, ...]], tuple[Family, float]] = {}
+
+    def add(self, family: Family, value: float, *labels: str) -> None:
+        """Take a value; of several in one series the sum, the most or the least stands."""
+        series = (family.name, labels)
+        known = self._found.get(series)
+        if known is not None:
+            value = _JOINED[family.across](known[1], value)
+        self._found[series] = (family, value)
+
+    def gauges(self) -> Iterator[Gauge]:
+        """Give what was added."""
+        for (name, labels), (family, value) in self._found.items():
+            named = dict(zip(family.labels, labels, strict=True))
+            yield Gauge(name, family.help, named, value)
+
+
+_JOINED: Mapping[str, Callable[[float, float], float]] = {
+    "livesum": lambda one, other: one + other,
+    "livemax": max,
+    "livemin": min,
+}
+
+
+def gauges(
+    routes: Mapping[str, Route],
+    states: StateTable,
+    threads: Threads,
+    label: Callable[[str], str] = str,
+) -> Iterator[Gauge]:
+    """Everything that is read at a scrape; `label` gives the name by which a tool is counted."""
+    read = Read()
     for name, route in tuple(routes.items()):
-        yield Gauge("seawall_in_flight", "Calls that are running", {"tool": name}, route.in_flight)
+        shown = label(name)
+        read.add(families.IN_FLIGHT, route.in_flight, shown)
+        own = route.tool.family or NO_FAMILY
+        read.add(families.TOOL_INFO, 1, shown, own if shown == name else NO_FAMILY)
         slots = states.find(name)
         if slots is not None:
-            yield from _of_slots(name, route, slots, states)
-    yield Gauge(
-        "seawall_abandoned_threads",
-        "Threads still at work for calls that were already answered",
-        {},
-        threads.abandoned,
-    )
+            _read_slots(read, shown, route, slots, states)
+    read.add(families.ABANDONED, threads.abandoned)
+    return read.gauges()
 
 
-def _of_slots(name: str, route: Route, slots: Slots, states: StateTable) -> Iterator[Gauge]:
+def _read_slots(read: Read, shown: str, route: Route, slots: Slots, states: StateTable) -> None:
     breaker = route.policy.breaker
     if breaker is not None and breaker.mode != "off":
         held = slots if breaker.shared is None else states.shared(breaker.shared)
         slot = held.find("circuit")
         now = "closed" if slot is None or slot.circuit is None else slot.circuit.state
         for state in STATES:
-            labels = {"tool": name, "state": state}
-            yield Gauge(
-                "seawall_breaker_state", "1 for the state a circuit is in", labels, state == now
-            )
-    left = slots.find("tokens_left")
+            read.add(families.BREAKER_STATE, float(state == now), shown, state)
+    left, most = slots.find("tokens_left"), slots.find("tokens_most")
     if left is not None:
-        yield Gauge(
-            "seawall_limiter_tokens", "Calls that would be granted now", {"tool": name}, left()
-        )
+        tokens = left()
+        read.add(families.TOKENS, tokens, shown)
+        if most:
+            read.add(families.TOKENS_RATIO, min(max(tokens / most, 0.0), 1.0), shown)

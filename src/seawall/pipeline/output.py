@@ -16,6 +16,8 @@ from seawall.pipeline.arguments.patterns.bounds import pattern_bounds
 from seawall.pipeline.arguments.reading.bounds import out_of_bounds
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from seawall.contract.result import ToolResult
     from seawall.contract.tool import Tool
     from seawall.pipeline.arguments.compiled import CompiledSchema
@@ -31,13 +33,18 @@ _SHOWN = 100
 
 
 def checking_output(
-    tool: Tool, promised: CompiledSchema, execute: Handler, *, warn: bool
+    tool: Tool,
+    promised: CompiledSchema,
+    execute: Handler,
+    *,
+    warn: bool,
+    count: Callable[[str, str], None] | None = None,
 ) -> Handler:
     """Put the check of a tool's results around its executor.
 
     With `warn` the result stays as it is, and its metadata and the span say what is wrong.
     """
-    promise = _Promise(tool, promised)
+    promise = _Promise(tool, promised, count)
     tell = promise.warned if warn else promise.refused
 
     async def check(call: Invocation) -> ToolResult:
@@ -45,7 +52,10 @@ def checking_output(
         if result.failure is not None:
             return result
         broken = promise.broken(result.structured_content)
-        return tell(call, result, broken) if broken else result
+        if not broken:
+            return result
+        promise.counted()
+        return tell(call, result, broken)
 
     return check
 
@@ -53,8 +63,11 @@ def checking_output(
 class _Promise:
     """What one tool's results must be."""
 
-    def __init__(self, tool: Tool, compiled: CompiledSchema) -> None:
+    def __init__(
+        self, tool: Tool, compiled: CompiledSchema, count: Callable[[str, str], None] | None
+    ) -> None:
         self._tool = tool
+        self._count = count
         self._compiled = compiled
         self._patterns = pattern_bounds(compiled.schema)
         self._names = frozenset(_property_names(compiled.schema))
@@ -70,6 +83,11 @@ class _Promise:
             return ()
         found = self._compiled.faults(value)
         return tuple(issue for issue in found if issue.keyword != "format")
+
+    def counted(self) -> None:
+        """Count a broken promise, whatever becomes of the result."""
+        if self._count is not None:
+            self._count(LAYER, "invalid")
 
     def refused(
         self, call: Invocation, result: ToolResult, issues: tuple[Issue, ...]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import msgspec
 
 from seawall.contract.result import ToolResult
 from seawall.contract.span import Digest, Outcome, Span
+
+if TYPE_CHECKING:
+    from seawall.contract.tool import Tool
+    from seawall.pipeline.invocation import Handler
 
 
 class Finished(msgspec.Struct, frozen=True):
@@ -68,3 +72,20 @@ class Recorder(Protocol):
     def unknown(self) -> None:
         """Count a call of a name that is not registered; the name itself is never kept."""
         ...
+
+
+@runtime_checkable
+class Surrounding(Protocol):
+    """A recorder that also stands around the calls, because what runs inside must see it."""
+
+    def around(self, tool: Tool, handler: Handler) -> Handler:
+        """Give the handler to run instead; asked once per chain, it must not change results."""
+        ...
+
+
+def surrounded(tool: Tool, handler: Handler, recorders: Iterable[Recorder]) -> Handler:
+    """Put those recorders around a tool's chain that want to be; the first is innermost."""
+    for recorder in recorders:
+        if isinstance(recorder, Surrounding):
+            handler = recorder.around(tool, handler)
+    return handler

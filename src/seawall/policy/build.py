@@ -35,6 +35,7 @@ from seawall.pipeline.execute import executing
 from seawall.pipeline.foreign import described, guarded_async
 from seawall.pipeline.layer import Layer, LayerContext, LayerRecipe, compose
 from seawall.pipeline.output import checking_output
+from seawall.pipeline.recorder import surrounded
 from seawall.pipeline.route import Counting, Route
 from seawall.pipeline.schemas import schemas_of
 from seawall.pipeline.state import StateTable
@@ -165,7 +166,13 @@ class Builder:
             tool, self._clock, self._workers(tool, policy), on_defect=self._on_defect
         )
         if schemas is not None and schemas.output is not None and policy.output != "off":
-            execute = checking_output(tool, schemas.output, execute, warn=policy.output == "warn")
+            execute = checking_output(
+                tool,
+                schemas.output,
+                execute,
+                warn=policy.output == "warn",
+                count=counting.event,
+            )
 
         def context(*, bounded: bool) -> LayerContext:
             return LayerContext(
@@ -182,7 +189,9 @@ class Builder:
 
         def chain(around: LayerContext) -> Handler:
             handler = self._chain(around, execute)
-            return handler if self._around is None else self._around(around, handler)
+            if self._around is not None:
+                handler = self._around(around, handler)
+            return surrounded(tool, handler, self._recorders)
 
         plain = context(bounded=False)
 

@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING
 
 from seawall.contract.failure import REASONS, FailureCode
 from seawall.contract.span import Outcome
+from seawall.recording.families import OTHER
 from seawall.recording.gauges import encodable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from seawall.contract.span import Span
     from seawall.pipeline.recorder import Finished
 
@@ -26,50 +29,107 @@ BOUNDS_S = (
 OUTCOMES = tuple(Outcome)
 """In the order in which they are counted; success is first."""
 
-MAX_PAIRS = 64
+CIRCUIT_STATES = ("closed", "open", "half_open")
+
+MAX_PAIRS = 32
 """Pairs of labels kept for one tool and one metric; what comes later counts as `other`."""
 
-OTHER = "other"
+ALWAYS_KEPT = frozenset(
+    [
+        *(("breaker", state) for state in CIRCUIT_STATES),
+        ("hooks", "failed"),
+        ("output_check", "invalid"),
+    ]
+)
+"""Events with a metric of their own, which nothing that came before can crowd out."""
 
-OTHER_TOOL = "_OTHER"
-"""The label of all names that nobody registered."""
+PER_TOOL = 4 + 4 + 1 + 3 * (len(BOUNDS_S) + 3) + 3 * (MAX_PAIRS + 1) + len(ALWAYS_KEPT) + 5 + 7
+"""Series of one tool at most: calls, attempts, retries, three histograms, refusals, failures and
+events, the metrics made of events, and what is read of a pipeline."""
 
-RETIRED_TOOL = "_RETIRED"
-"""The label of unregistered tools for which there is no room of their own."""
+PER_PIPELINE = 2 + (4 + 1) + (MAX_PAIRS + 1) + 1 + 2 + 1 + 1
+"""Series of no tool at most: suggestions, loop stops, fallbacks, audit, approvals, version,
+threads."""
+
+STORE_EVENT = "store_"
+"""How an event begins that says what was done without a store: `store_fail_open`."""
 
 Pairs = dict[tuple[str, str], int]
 
 _PLACE = {outcome: place for place, outcome in enumerate(OUTCOMES)}
 _SUCCESS = Outcome.SUCCESS
 _BUCKETS = len(BOUNDS_S) + 1
+_SHORTEST_S = BOUNDS_S[0]
 _LONGEST_LABEL = 64
 
 
 class Durations:
-    """A histogram: how many observations fell into each bucket, and their sum."""
+    """A histogram: how many observations fell into each bucket, their sum, and the newest ones."""
 
-    __slots__ = ("buckets", "total_s")
+    __slots__ = ("buckets", "newest", "total_s")
 
     def __init__(self) -> None:
-        self.buckets: list[int] | None = None
-        """One more than there are bounds; None while nothing was observed."""
+        self.buckets = [0] * _BUCKETS
+        """One more than there are bounds."""
+        self.newest: list[tuple[str, float] | Span | None] = [None] * _BUCKETS
+        """Of each bucket the newest call's id and duration, or its attempt's span."""
         self.total_s = 0.0
 
-    def observe(self, seconds: float) -> None:
+    def observe(self, seconds: float, call_id: str = "") -> None:
         """Count one duration."""
-        buckets = self.buckets
-        if buckets is None:
-            buckets = self.buckets = [0] * _BUCKETS
-        buckets[bisect_left(BOUNDS_S, seconds)] += 1
+        place = bisect_left(BOUNDS_S, seconds)
+        self.buckets[place] += 1
+        self.newest[place] = (call_id, seconds)
         if seconds > 0:  # also keeps what is not a number out of the sum
             self.total_s += seconds
 
     def absorb(self, other: Durations) -> None:
         """Add what another one holds."""
-        if other.buckets is not None:
-            own = self.buckets or [0] * _BUCKETS
-            self.buckets = [a + b for a, b in zip(own, other.buckets, strict=True)]
-            self.total_s += other.total_s
+        for place, count in enumerate(other.buckets):
+            self.buckets[place] += count
+            self.newest[place] = other.newest[place] or self.newest[place]
+        self.total_s += other.total_s
+
+
+DETECTORS = ("repeat", "cycle_2", "cycle_3", "judge")
+"""Who finds loops."""
+
+
+class PipelineCounts:
+    """What is counted of no tool in particular; it only ever grows."""
+
+    __slots__ = ("audit_failures", "fallbacks", "loop_stops", "suggested", "unknown")
+
+    def __init__(self) -> None:
+        self.unknown = 0
+        """Calls of names that nobody registered."""
+        self.suggested = {True: 0, False: 0}
+        """Those of them that were told a near name, and those for which there was none."""
+        self.audit_failures = 0
+        self.loop_stops = dict.fromkeys(DETECTORS, 0)
+        self.fallbacks: Pairs = {}
+        """By store and mode."""
+
+    def called_unknown(self) -> None:
+        """Count a call of a name that nobody registered."""
+        self.unknown += 1
+
+    def answered_unknown(self, *, near: bool) -> None:
+        """Count by whether a near name could be told."""
+        self.suggested[near] += 1
+
+    def stopped(self, detector: str) -> None:
+        """Count a call that was refused because the model repeats itself."""
+        known = detector if detector in DETECTORS else OTHER
+        self.loop_stops[known] = self.loop_stops.get(known, 0) + 1
+
+    def fell_back(self, store: str, mode: str) -> None:
+        """Count that something was done without a store."""
+        add(self.fallbacks, (label(store), label(mode)), 1)
+
+    def lost_audit(self) -> None:
+        """Count an entry of the audit log that could not be written."""
+        self.audit_failures += 1
 
 
 class ToolCounts:
@@ -82,17 +142,21 @@ class ToolCounts:
         "calls",
         "events",
         "failures",
+        "queue_durations",
         "refusals",
         "retries",
+        "shared",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, shared: PipelineCounts | None = None) -> None:
+        self.shared = PipelineCounts() if shared is None else shared
         self.calls = [0, 0, 0, 0]
         """By outcome, in the order of `OUTCOMES`."""
         self.attempts = [0, 0, 0, 0]
         self.retries = 0
         self.call_durations = Durations()
         self.attempt_durations = Durations()
+        self.queue_durations = Durations()
         self.refusals: Pairs = {}
         """By layer and reason."""
         self.failures: Pairs = {}
@@ -102,21 +166,61 @@ class ToolCounts:
 
     def on_attempt(self, span: Span) -> None:
         """Count an attempt; the span of a call refused before its first is none."""
-        number = span.attempt
-        if number == 0:
-            return
-        self.attempts[_PLACE[span.outcome]] += 1
-        if number > 1:
-            self.retries += 1
-        self.attempt_durations.observe(span.duration_ms / 1000)
+        self.counting_attempts()(span)
+
+    def counting_attempts(self) -> Callable[[Span], None]:
+        """Give the function that counts attempts: a closure, as it runs for every call."""
+        attempts, durations, queued = self.attempts, self.attempt_durations, self.queue_durations
+        buckets, newest, short = durations.buckets, durations.newest, queued.buckets
+
+        def count(span: Span) -> None:
+            number = span.attempt
+            if number == 0:
+                return
+            outcome = span.outcome
+            attempts[0 if outcome is _SUCCESS else _PLACE[outcome]] += 1
+            seconds = span.duration_ms / 1000
+            place = bisect_left(BOUNDS_S, seconds)
+            buckets[place] += 1
+            newest[place] = span
+            if seconds > 0:
+                durations.total_s += seconds
+            if number > 1:
+                self.retries += 1
+                return
+            seconds = span.queue_ms / 1000
+            if 0 < seconds <= _SHORTEST_S:
+                short[0] += 1
+                queued.total_s += seconds
+            else:
+                queued.observe(seconds, span.call_id)
+
+        return count
 
     def on_call(self, finished: Finished) -> None:
         """Count a call that ended."""
-        outcome = finished.outcome
-        self.calls[_PLACE[outcome]] += 1
-        self.call_durations.observe(finished.elapsed_s)
-        if outcome is not _SUCCESS:
-            self._say_why(finished)
+        self.counting_calls()(finished)
+
+    def counting_calls(self) -> Callable[[Finished], None]:
+        """Give the function that counts calls, as above."""
+        calls, durations = self.calls, self.call_durations
+        buckets, newest = durations.buckets, durations.newest
+
+        def count(finished: Finished) -> None:
+            seconds = finished.elapsed_s
+            place = bisect_left(BOUNDS_S, seconds)
+            buckets[place] += 1
+            newest[place] = (finished.call_id, seconds)
+            if seconds > 0:
+                durations.total_s += seconds
+            outcome = finished.outcome
+            if outcome is _SUCCESS:
+                calls[0] += 1
+            else:
+                calls[_PLACE[outcome]] += 1
+                self._say_why(finished)
+
+        return count
 
     def on_event(self, layer: str, event: str) -> None:
         """Count what a layer did."""
@@ -124,43 +228,65 @@ class ToolCounts:
         if pair in self.events:
             self.events[pair] += 1
         else:
-            _add(self.events, (_label(layer), _label(event)), 1)
+            add(self.events, (label(layer), label(event)), 1)
+        if event.startswith(STORE_EVENT):
+            self.shared.fell_back(layer, event.removeprefix(STORE_EVENT))
 
     def absorb(self, other: ToolCounts) -> None:
         """Add what was counted of another tool, for which there is no room of its own."""
-        self.calls = [a + b for a, b in zip(self.calls, other.calls, strict=True)]
-        self.attempts = [a + b for a, b in zip(self.attempts, other.attempts, strict=True)]
+        for place, count in enumerate(other.calls):
+            self.calls[place] += count
+        for place, count in enumerate(other.attempts):
+            self.attempts[place] += count
         self.retries += other.retries
         self.call_durations.absorb(other.call_durations)
         self.attempt_durations.absorb(other.attempt_durations)
+        self.queue_durations.absorb(other.queue_durations)
         for own, others in (
             (self.refusals, other.refusals),
             (self.failures, other.failures),
             (self.events, other.events),
         ):
             for pair, count in others.items():
-                _add(own, pair, count)
+                add(own, pair, count)
 
     def _say_why(self, finished: Finished) -> None:
-        reason = finished.reason if finished.reason in REASONS else OTHER
         if finished.outcome is Outcome.DENIED:
-            _add(self.refusals, (_label(finished.layer), reason), 1)
+            add(self.refusals, refusal_of(finished), 1)
         elif finished.outcome is Outcome.FAILED:
-            _add(self.failures, (_code(finished), reason), 1)
+            add(self.failures, failure_of(finished), 1)
 
 
-def _code(finished: Finished) -> str:
+def refusal_of(finished: Finished) -> tuple[str, str]:
+    """Which layer refused a call, and why."""
+    return label(finished.layer), _reason(finished)
+
+
+def failure_of(finished: Finished) -> tuple[str, str]:
+    """Code and reason of a call that failed."""
     result = finished.result
     if result is not None and result.failure is not None:
-        return result.failure.code.value
-    return REASONS.get(finished.reason, FailureCode.UNKNOWN).value
+        return result.failure.code.value, _reason(finished)
+    return REASONS.get(finished.reason, FailureCode.UNKNOWN).value, _reason(finished)
 
 
-def _label(text: str) -> str:
+def _reason(finished: Finished) -> str:
+    return finished.reason if finished.reason in REASONS else OTHER
+
+
+def label(text: str) -> str:
+    """Make a label of a name that code gave: short, and one that UTF-8 can say."""
     return encodable(text[:_LONGEST_LABEL]) or OTHER
 
 
-def _add(pairs: Pairs, pair: tuple[str, str], count: int) -> None:
-    if pair not in pairs and len(pairs) >= MAX_PAIRS:
-        pair = (OTHER, OTHER)
+def kept(pairs: Pairs, pair: tuple[str, str]) -> tuple[str, str]:
+    """Give the pair under which to count: `other` if it is new and there are enough already."""
+    if pair in pairs or len(pairs) < MAX_PAIRS or pair in ALWAYS_KEPT:
+        return pair
+    return OTHER, OTHER
+
+
+def add(pairs: Pairs, pair: tuple[str, str], count: int) -> None:
+    """Count a pair, within the bound."""
+    pair = kept(pairs, pair)
     pairs[pair] = pairs.get(pair, 0) + count

@@ -41,6 +41,9 @@ class Gauge(msgspec.Struct, frozen=True):
 GaugeSource = Callable[[], Iterable[Gauge]]
 """Gives the values of this moment. One that raises is logged and left out of that scrape."""
 
+Backlog = Callable[[], tuple[int, float]]
+"""How many calls wait for a person's answer, and for how many seconds the oldest has."""
+
 
 def read(sources: Iterable[GaugeSource], taken: frozenset[str]) -> dict[str, list[Gauge]]:
     """Read all sources: gauges by name, none with a name that is taken, each series once.

@@ -1,38 +1,35 @@
 """What a scrape of Prometheus gets: samples made of the counts at that moment.
 
-seawall_calls_total{tool,outcome}           seawall_call_duration_seconds{tool}
-seawall_attempts_total{tool,outcome}        seawall_attempt_duration_seconds{tool}
-seawall_refusals_total{tool,layer,reason}   seawall_retries_total{tool}
-seawall_failures_total{tool,code,reason}    seawall_events_total{tool,layer,event}
-seawall_build_info{version}                 and the gauges that are watched
+Which families there are, `families` lists; histograms carry the newest call's id of each bucket as
+an exemplar, which the OpenMetrics format shows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from itertools import accumulate
 from typing import TYPE_CHECKING, Protocol
 
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, choose_encoder, generate_latest
-from prometheus_client.metrics_core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-    Metric,
-)
+from prometheus_client.metrics_core import Metric
+from prometheus_client.samples import Exemplar
 from prometheus_client.utils import floatToGoString
 
 from seawall.contract.errors import ConfigurationError
+from seawall.contract.span import Span
+from seawall.recording import families
 from seawall.recording.counts import (
     BOUNDS_S,
-    OTHER_TOOL,
+    CIRCUIT_STATES,
     OUTCOMES,
     Durations,
     Pairs,
+    PipelineCounts,
     ToolCounts,
 )
-from seawall.recording.gauges import Gauge, GaugeSource, read
+from seawall.recording.families import COUNTED, OTHER_TOOL, Family
+from seawall.recording.gauges import Gauge, GaugeSource, encodable, read
+from seawall.recording.shown import current_version
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -43,23 +40,29 @@ _LE = (*map(floatToGoString, BOUNDS_S), "+Inf")
 _SUFFIXES = ("", "_total", "_bucket", "_count", "_sum", "_created", "_info")
 _EXPECTED_OF_ATTEMPTS = 2
 """The first of `OUTCOMES`, success and failed; an attempt is hardly ever anything else."""
+_LONGEST_EXEMPLAR = 128 - len("call_id")
+"""Characters that OpenMetrics leaves for the value of an exemplar's only label."""
 
 
 class Counting(Protocol):
     """Who holds the counts."""
+
+    @property
+    def shared(self) -> PipelineCounts:
+        """What is counted of no tool in particular."""
+        ...
 
     def tools(self) -> Tools:
         """List the counts by label."""
         ...
 
     @property
-    def unknown_calls(self) -> int:
-        """Calls of names that are not registered."""
-        ...
-
-    @property
     def sources(self) -> tuple[GaugeSource, ...]:
         """Who is asked for gauges."""
+        ...
+
+    def approvals(self) -> list[Gauge]:
+        """Say how many calls wait for a person's answer, and how long the oldest has."""
         ...
 
 
@@ -68,20 +71,23 @@ class Scrape:
 
     def __init__(self, counting: Counting) -> None:
         self._counting = counting
-        self._version = _version()
-        self._taken = frozenset(
-            family.name + suffix for family in self.describe() for suffix in _SUFFIXES
-        )
+        self._version = current_version()
+        self._taken = frozenset(family.name + suffix for family in COUNTED for suffix in _SUFFIXES)
 
     def describe(self) -> Iterable[Metric]:
         """Say which names are counted here, for the registry to see that they are free."""
-        return _families([], 0, self._version)
+        return [_empty(family) for family in COUNTED]
 
     def collect(self) -> Iterator[Metric]:
         """All samples of this moment."""
-        yield from _families(self._counting.tools(), self._counting.unknown_calls, self._version)
-        gauges = read(self._counting.sources, self._taken)
-        yield from (_gauge(name, found) for name, found in gauges.items())
+        counting = self._counting
+        yield from _of_tools(counting.tools(), counting.shared.unknown)
+        yield from _of_pipeline(counting.shared)
+        for gauge in counting.approvals():
+            yield as_metric(gauge.name, [gauge])
+        yield _filled(families.BUILD_INFO, [((self._version,), 1)])
+        gauges = read(counting.sources, self._taken)
+        yield from (as_metric(name, found) for name, found in gauges.items())
 
 
 def attached(counting: Counting, registry: CollectorRegistry) -> Scrape:
@@ -106,115 +112,128 @@ def exposition(registry: CollectorRegistry, accept: str) -> tuple[bytes, str]:
     return encode(registry), content_type
 
 
-def _version() -> str:
-    try:
-        return version("seawall")
-    except PackageNotFoundError:
-        return "unknown"
+def _of_tools(tools: Tools, unknown_calls: int) -> Iterator[Metric]:
+    yield _calls(tools, unknown_calls)
+    yield _attempts(tools)
+    for family, found in (
+        (families.CALL_DURATION, [(tool, counts.call_durations) for tool, counts in tools]),
+        (families.ATTEMPT_DURATION, [(tool, counts.attempt_durations) for tool, counts in tools]),
+        (families.QUEUE_DURATION, [(tool, counts.queue_durations) for tool, counts in tools]),
+    ):
+        yield _durations(family, found)
+    unknown: Pairs = {("registry", "tool_not_found"): unknown_calls}
+    refusals = [(tool, counts.refusals) for tool, counts in tools]
+    yield _pairs(families.REFUSALS, [*refusals, (OTHER_TOOL, unknown)])
+    yield _pairs(families.FAILURES, [(tool, counts.failures) for tool, counts in tools])
+    yield _filled(families.RETRIES, [((tool,), counts.retries) for tool, counts in tools])
+    events = [(tool, counts.events) for tool, counts in tools]
+    yield _pairs(families.EVENTS, events)
+    yield _transitions(events)
+    yield _event(families.OUTPUT_FAILURES, events, ("output_check", "invalid"))
+    yield _event(families.HOOK_FAILURES, events, ("hooks", "failed"))
 
 
-def _families(tools: Tools, unknown_calls: int, version: str) -> list[Metric]:
-    return [
-        _calls(tools, unknown_calls),
-        _attempts(tools),
-        _durations(
-            "seawall_call_duration_seconds",
-            "From a call's arrival to its answer: gates, waits and attempts together.",
-            [(tool, counts.call_durations) for tool, counts in tools],
-        ),
-        _durations(
-            "seawall_attempt_duration_seconds",
-            "Duration of one attempt.",
-            [(tool, counts.attempt_durations) for tool, counts in tools],
-        ),
-        _pairs(
-            "seawall_refusals",
-            "Calls that a layer refused.",
-            ("layer", "reason"),
-            [(tool, counts.refusals) for tool, counts in tools],
-        ),
-        _pairs(
-            "seawall_failures",
-            "Calls that failed.",
-            ("code", "reason"),
-            [(tool, counts.failures) for tool, counts in tools],
-        ),
-        _retries(tools),
-        _pairs(
-            "seawall_events",
-            "What layers did, such as a breaker that opened.",
-            ("layer", "event"),
-            [(tool, counts.events) for tool, counts in tools],
-        ),
-        _build_info(version),
-    ]
+def _of_pipeline(shared: PipelineCounts) -> Iterator[Metric]:
+    near = [((str(near).lower(),), count) for near, count in shared.suggested.items()]
+    yield _filled(families.STORE_FALLBACKS, list(shared.fallbacks.copy().items()))
+    yield _filled(families.SUGGESTIONS, near)
+    stops = shared.loop_stops.copy().items()
+    yield _filled(families.LOOP_STOPS, [((detector,), count) for detector, count in stops])
+    yield _filled(families.AUDIT_FAILURES, [((), shared.audit_failures)])
 
 
 def _calls(tools: Tools, unknown_calls: int) -> Metric:
-    family = CounterMetricFamily(
-        "seawall_calls",
-        "Calls by outcome; names that nobody registered count under _OTHER.",
-        labels=("tool", "outcome"),
-    )
-    for tool, counts in tools:
-        for outcome, count in zip(OUTCOMES, counts.calls, strict=True):
-            family.add_metric((tool, outcome.value), count)
-    family.add_metric((OTHER_TOOL, "denied"), unknown_calls)
-    return family
+    found: dict[tuple[str, ...], float] = {
+        (tool, outcome.value): count
+        for tool, counts in tools
+        for outcome, count in zip(OUTCOMES, counts.calls, strict=True)
+    }
+    unknown = (OTHER_TOOL, "denied")
+    found[unknown] = found.get(unknown, 0) + unknown_calls
+    return _filled(families.CALLS, found.items())
 
 
 def _attempts(tools: Tools) -> Metric:
-    family = CounterMetricFamily(
-        "seawall_attempts",
-        "Attempts by outcome; a call that was tried twice has two.",
-        labels=("tool", "outcome"),
+    return _filled(
+        families.ATTEMPTS,
+        [
+            ((tool, outcome.value), counts.attempts[place])
+            for tool, counts in tools
+            for place, outcome in enumerate(OUTCOMES)
+            if counts.attempts[place] or place < _EXPECTED_OF_ATTEMPTS
+        ],
     )
-    for tool, counts in tools:
-        for place, outcome in enumerate(OUTCOMES):
-            count = counts.attempts[place]
-            if count or place < _EXPECTED_OF_ATTEMPTS:
-                family.add_metric((tool, outcome.value), count)
-    return family
 
 
-def _retries(tools: Tools) -> Metric:
-    family = CounterMetricFamily(
-        "seawall_retries", "Attempts after the first of their call.", labels=("tool",)
+def _pairs(family: Family, found: Iterable[tuple[str, Pairs]]) -> Metric:
+    return _filled(
+        family,
+        [((tool, *pair), count) for tool, pairs in found for pair, count in pairs.copy().items()],
     )
-    for tool, counts in tools:
-        family.add_metric((tool,), counts.retries)
-    return family
 
 
-def _pairs(
-    name: str, text: str, labels: tuple[str, str], found: Iterable[tuple[str, Pairs]]
-) -> Metric:
-    family = CounterMetricFamily(name, text, labels=("tool", *labels))
-    for tool, pairs in found:
-        for pair, count in pairs.copy().items():
-            family.add_metric((tool, *pair), count)
-    return family
+def _transitions(events: Iterable[tuple[str, Pairs]]) -> Metric:
+    # From 0 on, for a rate cannot see the first opening of a series that begins with it.
+    return _filled(
+        families.TRANSITIONS,
+        [
+            ((tool, state), pairs.get(("breaker", state), 0))
+            for tool, pairs in events
+            for state in CIRCUIT_STATES
+        ],
+    )
 
 
-def _durations(name: str, text: str, found: Iterable[tuple[str, Durations]]) -> Metric:
-    family = HistogramMetricFamily(name, text, labels=("tool",), unit="seconds")
+def _event(family: Family, events: Iterable[tuple[str, Pairs]], event: tuple[str, str]) -> Metric:
+    return _filled(family, [((tool,), pairs.get(event, 0)) for tool, pairs in events])
+
+
+def _durations(family: Family, found: Iterable[tuple[str, Durations]]) -> Metric:
+    metric = _empty(family)
     for tool, durations in found:
-        if durations.buckets is not None:
-            reached = accumulate(durations.buckets.copy())
-            family.add_metric((tool,), list(zip(_LE, reached, strict=True)), durations.total_s)
-    return family
+        if any(durations.buckets):
+            _add_histogram(metric, tool, durations)
+    return metric
 
 
-def _build_info(version: str) -> Metric:
-    family = GaugeMetricFamily(
-        "seawall_build_info", "The version that runs; always 1.", labels=("version",)
-    )
-    family.add_metric((version,), 1)
-    return family
+def _add_histogram(metric: Metric, tool: str, durations: Durations) -> None:
+    reached = list(accumulate(durations.buckets.copy()))
+    name = metric.name
+    for bound, count, newest in zip(_LE, reached, durations.newest.copy(), strict=True):
+        labels = {"tool": tool, "le": bound}
+        metric.add_sample(f"{name}_bucket", labels, count, exemplar=_exemplar(newest))
+    metric.add_sample(f"{name}_count", {"tool": tool}, reached[-1])
+    metric.add_sample(f"{name}_sum", {"tool": tool}, durations.total_s)
 
 
-def _gauge(name: str, gauges: list[Gauge]) -> Metric:
-    family = GaugeMetricFamily(name, gauges[0].help)
+def _exemplar(newest: tuple[str, float] | Span | None) -> Exemplar | None:
+    """Name the newest call; none whose id is too long to be said whole."""
+    if newest is None:
+        return None
+    if isinstance(newest, Span):
+        newest = newest.call_id, newest.duration_ms / 1000
+    call_id = encodable(newest[0])
+    if not 0 < len(call_id) <= _LONGEST_EXEMPLAR:
+        return None
+    return Exemplar({"call_id": call_id}, newest[1])
+
+
+def _empty(family: Family) -> Metric:
+    unit = "seconds" if family.kind == "histogram" else ""
+    return Metric(family.name, family.help, family.kind, unit)
+
+
+def _filled(family: Family, samples: Iterable[tuple[tuple[str, ...], float]]) -> Metric:
+    metric = _empty(family)
+    name = family.shown_as
+    for values, value in samples:
+        metric.add_sample(name, dict(zip(family.labels, values, strict=True)), value)
+    return metric
+
+
+def as_metric(name: str, gauges: list[Gauge]) -> Metric:
+    """Make a family of gauges of one name."""
+    metric = Metric(name, gauges[0].help, "gauge")
     for gauge in gauges:
-        family.add_sample(name, dict(gauge.labels), gauge.value)
-    return family
+        metric.add_sample(name, dict(gauge.labels), gauge.value)
+    return metric

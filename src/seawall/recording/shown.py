@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
 
 from seawall.contract.failure import REASONS
 
@@ -24,3 +25,11 @@ def one_line(text: str) -> str:
 def moment(wall: float) -> str:
     """Write seconds since the epoch as ISO 8601, in UTC, to the millisecond."""
     return datetime.fromtimestamp(wall, UTC).isoformat(timespec="milliseconds")
+
+
+def current_version() -> str:
+    """The version that runs."""
+    try:
+        return version("seawall")
+    except PackageNotFoundError:
+        return "unknown"

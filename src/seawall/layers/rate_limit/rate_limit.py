@@ -55,6 +55,8 @@ class RateLimit:
         level = getattr(self._fixed, "level", None)  # windows have no level to show
         if not self._by_session and level is not None:
             context.slots.slot("tokens_left", lambda: level)
+            context.slots.drop("tokens_most")
+            context.slots.slot("tokens_most", lambda: self._item.amount)
 
     @classmethod
     def for_tool(cls, context: LayerContext) -> RateLimit | None:
