@@ -12,6 +12,7 @@ HEAVY = {
     "langchain_core",
     "langgraph",
     "mcp",
+    "opentelemetry",
     "prometheus_client",
     "pydantic",
     "pydantic_ai",

@@ -386,7 +386,7 @@ def breakers() -> list[Panel]:
             ),
             width=6,
         ),
-        table("Open now", f'seawall_breaker_state{{{OF}, state="open"}}', width=6),
+        table("Open now", f'seawall_breaker_state{{{OF}, state="open"}} == 1', width=6),
     ]
 
 

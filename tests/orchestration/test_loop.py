@@ -647,3 +647,18 @@ async def test_new_policies_hold_for_turns_as_well() -> None:
     statuses = [(await pipeline.turn([("t", {})], session=session)).status for _ in range(3)]
 
     assert statuses == [TurnStatus.DONE, TurnStatus.DONE, TurnStatus.LOOP]
+
+
+def stops(bench: Bench) -> dict[str, float]:
+    lines = bench.pipeline.metrics.text().decode().splitlines()
+    pairs = (line.rsplit(" ", 1) for line in lines if line.startswith("seawall_loop_stops_total"))
+    return {name.split('"')[1]: float(value) for name, value in pairs if float(value)}
+
+
+async def test_what_was_stopped_is_counted_by_who_saw_it() -> None:
+    bench = Bench()
+
+    for name in (*"aaaaaaa", *["nobody"] * 6):
+        await bench.pipeline.call(name, {}, session=bench.session)
+
+    assert stops(bench) == {"repeat": 3}

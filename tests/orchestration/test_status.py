@@ -167,3 +167,26 @@ def test_metrics_do_not_keep_a_pipeline_that_was_dropped() -> None:
 
     assert dropped() is None
     assert metrics.sources == ()
+
+
+def test_tools_beyond_the_bound_of_labels_are_read_together() -> None:
+    clock = FakeClock()
+    policies = Policies(
+        tools={
+            "b": RunPolicy(rate="10/minute", breaker=BreakerPolicy()),
+            "c": RunPolicy(rate="20/minute", breaker=BreakerPolicy()),
+        }
+    )
+    tools = [scripted("x", name=name, family="letters") for name in "abc"]
+    pipeline = Pipeline(tools, policies=policies, metrics=Metrics(max_tools=1), clock=clock)
+    pipeline.breakers.open("b")
+
+    text = pipeline.metrics.text().decode()
+
+    assert 'seawall_tool_info{family="letters",tool="a"} 1.0' in text
+    assert 'seawall_tool_info{family="none",tool="_OTHER"} 1.0' in text
+    assert 'seawall_breaker_state{state="open",tool="_OTHER"} 1.0' in text
+    assert 'seawall_breaker_state{state="closed",tool="_OTHER"} 1.0' in text
+    assert 'seawall_limiter_tokens{tool="_OTHER"} 10.0' in text
+    assert 'seawall_in_flight{tool="_OTHER"} 0.0' in text
+    assert 'tool="b"' not in text

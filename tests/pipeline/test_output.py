@@ -266,3 +266,14 @@ def test_a_promise_that_is_no_schema_is_refused_when_the_tool_comes_in() -> None
 
     with pytest.raises(ConfigurationError, match="output_schema"):
         Pipeline([Given({}, promise={"type": "objct"}).tool])
+
+
+@pytest.mark.parametrize("output", ["check", "warn"])
+async def test_a_broken_promise_is_counted_whatever_becomes_of_the_result(output: Any) -> None:
+    given = Given({"total": "many"}, {"total": 3})
+    pipeline = Pipeline([given.tool], policies=Policies(RunPolicy(output=output)))
+
+    for _ in range(2):
+        await pipeline.call("give", {})
+
+    assert 'seawall_output_failures_total{tool="give"} 1.0' in pipeline.metrics.text().decode()

@@ -13,7 +13,14 @@ from seawall.contract.failure import REASONS, FailureCode
 from seawall.contract.result import ToolResult
 from seawall.contract.span import Outcome, Span
 from seawall.pipeline.recorder import Finished
-from seawall.recording.counts import BOUNDS_S, MAX_PAIRS, OUTCOMES, Durations, ToolCounts
+from seawall.recording.counts import (
+    ALWAYS_KEPT,
+    BOUNDS_S,
+    MAX_PAIRS,
+    OUTCOMES,
+    Durations,
+    ToolCounts,
+)
 
 
 def span_of(outcome: Outcome = Outcome.SUCCESS, attempt: int = 1, duration_ms: float = 5) -> Span:
@@ -233,3 +240,43 @@ def test_absorbing_keeps_the_bound_of_pairs() -> None:
 
     assert len(one.events) == MAX_PAIRS + 1
     assert sum(one.events.values()) == 2 * MAX_PAIRS
+
+
+# What belongs to one metric.
+
+
+def test_the_time_before_the_first_attempt_counts_once_for_each_call() -> None:
+    counts = ToolCounts()
+
+    counts.on_attempt(Span("1", "t", 1, 0.0, 5, Outcome.FAILED, queue_ms=2_500))
+    counts.on_attempt(Span("1", "t", 2, 0.0, 5, Outcome.SUCCESS, queue_ms=9_000))
+    counts.on_attempt(Span("2", "t", 1, 0.0, 5, Outcome.SUCCESS, queue_ms=0.5))
+    counts.on_attempt(Span("3", "t", 1, 0.0, 5, Outcome.SUCCESS))
+
+    assert sum(counts.queue_durations.buckets) == 3
+    assert counts.queue_durations.buckets[0] == 2
+    assert counts.queue_durations.total_s == pytest.approx(2.5005)
+
+
+def test_events_with_a_metric_of_their_own_are_kept_whatever_came_before() -> None:
+    counts = ToolCounts()
+    for number in range(100):
+        counts.on_event(f"layer {number}", "event")
+
+    for pair in ALWAYS_KEPT:
+        counts.on_event(*pair)
+
+    assert all(counts.events[pair] == 1 for pair in ALWAYS_KEPT)
+    assert len(counts.events) <= MAX_PAIRS + 1 + len(ALWAYS_KEPT)
+
+
+def test_absorbing_keeps_the_newest_of_both() -> None:
+    one, other = Durations(), Durations()
+    one.observe(0.5, "old")
+    one.observe(5.0, "kept")
+    other.observe(0.5, "new")
+
+    one.absorb(other)
+
+    assert {"new", "kept"} == {found[0] for found in one.newest if isinstance(found, tuple)}
+    assert (sum(one.buckets), one.total_s) == (3, 6.0)

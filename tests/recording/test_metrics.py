@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import sys
@@ -20,7 +21,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from seawall.contract.errors import ConfigurationError
 from seawall.contract.failure import REASONS
 from seawall.contract.span import Outcome, Span
+from seawall.orchestration.status import Read
 from seawall.pipeline.recorder import Finished
+from seawall.recording.counts import CIRCUIT_STATES
+from seawall.recording.families import WATCHED
 from seawall.recording.metrics import MAX_RETIRED, Gauge, Metrics
 
 if TYPE_CHECKING:
@@ -424,3 +428,195 @@ def sums(found: Series) -> dict[str, float]:
 
 TestCounting = Counting.TestCase
 TestCounting.settings = settings(max_examples=20, stateful_step_count=20, deadline=None)
+
+
+# The bound on series.
+
+
+def everything(metrics: Metrics, tool: str, rounds: int = 40) -> None:
+    """Count for a tool whatever can be counted, with invented reasons, layers and errors."""
+    recorder = metrics.for_tool(tool)
+    assert recorder.on_attempt is not None
+    assert recorder.on_call is not None
+    assert recorder.on_event is not None
+    reasons = itertools.cycle([*REASONS, "made_up"])
+    for number, reason in zip(range(rounds), reasons, strict=False):
+        for outcome in Outcome:
+            recorder.on_attempt(Span("1", tool, 1, 0.0, 5.0, outcome, reason))
+            recorder.on_call(finished(tool, outcome, reason=reason, layer=f"layer {number}"))
+        recorder.on_event(f"layer {number}", f"event {number}")
+    for state in ("closed", "open", "half_open"):
+        recorder.on_event("breaker", state)
+    recorder.on_event("hooks", "failed")
+    recorder.on_event("output_check", "invalid")
+
+
+def gauges_of(tools: list[str], metrics: Metrics) -> list[Gauge]:
+    """All that is read of a pipeline, of every tool."""
+    read = Read()
+    for tool in tools:
+        shown = metrics.label(tool)
+        for family in WATCHED:
+            states = CIRCUIT_STATES if "state" in family.labels else ("",)
+            for state in states:
+                values = {"tool": shown, "state": state, "family": "none"}
+                read.add(family, 1, *(values[label] for label in family.labels))
+    return list(read.gauges())
+
+
+def test_no_more_series_than_stated_whatever_is_invented() -> None:
+    metrics = Metrics(max_tools=5, max_retired=3)
+    tools = [f"tool {number}" for number in range(40)]
+    for tool in tools[:20]:
+        everything(metrics, tool)
+        metrics.forget(tool)
+    for tool in tools[20:]:
+        everything(metrics, tool)
+    for number in range(1_000):
+        metrics.unknown()
+        metrics.suggested(near=bool(number % 2))
+        metrics.loop_stopped(f"detector {number}")
+        everything_shared = metrics.for_tool(tools[-1]).on_event
+        assert everything_shared is not None
+        everything_shared(f"store {number}", f"store_mode {number}")
+    metrics.watch(lambda: gauges_of(tools, metrics))
+
+    found = scraped(metrics)
+
+    assert len(found) <= metrics.max_series
+    assert len(found) > metrics.max_series * 0.9, "the bound says something"
+    labels = {sample.labels["tool"] for sample in found if "tool" in sample.labels}
+    assert len(labels) == 5 + 3 + 2
+
+
+def test_ten_thousand_inventions_of_each_kind_add_no_series() -> None:
+    metrics = Metrics(max_tools=10)
+    for number in range(11):
+        everything(metrics, f"tool {number}")
+    metrics.unknown()
+    before = set(series(metrics))
+    shared = metrics.for_tool("tool 3")
+    assert shared.on_call is not None
+    assert shared.on_attempt is not None
+
+    for number in range(10_000):
+        everything(metrics, f"invented {number}", 1)
+        metrics.unknown()
+        shared.on_call(
+            finished(
+                "tool 3",
+                Outcome.FAILED,
+                reason=f"error text {number}",
+                session_id=f"session {number}",
+                caller=f"tenant {number}",
+            )
+        )
+        shared.on_attempt(
+            Span(f"call {number}", "tool 3", 1, 0.0, 1.0, Outcome.FAILED, f"reason {number}")
+        )
+
+    assert set(series(metrics)) == before
+    assert metrics.label("invented 9999") == "_OTHER"
+    assert metrics.label("tool 3") == "tool 3"
+
+
+def test_tools_beyond_the_bound_count_together_with_unknown_names() -> None:
+    metrics = Metrics(max_tools=1)
+    call(metrics, "first")
+    call(metrics, "second", 2)
+    call(metrics, "third", 3)
+    metrics.unknown()
+
+    assert calls(metrics, "first") == 1
+    assert calls(metrics, "_OTHER") == 5
+    assert calls(metrics, "_OTHER", "denied") == 1
+    assert calls(metrics, "second") is None
+
+
+def test_a_tool_that_went_makes_room_for_another() -> None:
+    metrics = Metrics(max_tools=1)
+    call(metrics, "first")
+    metrics.forget("first")
+
+    call(metrics, "second")
+
+    assert calls(metrics, "second") == 1
+    assert calls(metrics, "first") == 1
+
+
+@pytest.mark.parametrize("bound", ["max_tools", "max_retired"])
+def test_a_bound_below_nothing_is_refused(bound: str) -> None:
+    options: dict[str, Any] = {bound: -1}
+
+    with pytest.raises(ConfigurationError, match=bound):
+        Metrics(**options)
+
+
+# What belongs to no tool.
+
+
+def test_suggestions_stops_and_lost_entries_are_counted() -> None:
+    metrics = Metrics()
+    metrics.suggested(near=True)
+    metrics.loop_stopped("cycle_2")
+    metrics.loop_stopped("by a moon phase")
+    metrics.audit_failed()
+    event = metrics.for_tool("search").on_event
+    assert event is not None
+    event("rate_limit", "store_local")
+    event("rate_limit", "store_local")
+
+    found = series(metrics)
+
+    def at(name: str, **labels: str) -> float | None:
+        return found.get((name, frozenset(labels.items())))
+
+    assert at("seawall_suggestions_total", near="true") == 1
+    assert at("seawall_suggestions_total", near="false") == 0
+    assert at("seawall_loop_stops_total", detector="cycle_2") == 1
+    assert at("seawall_loop_stops_total", detector="other") == 1
+    assert at("seawall_loop_stops_total", detector="judge") == 0
+    assert at("seawall_audit_failures_total") == 1
+    assert at("seawall_store_fallbacks_total", store="rate_limit", mode="local") == 2
+
+
+def waiting(metrics: Metrics) -> tuple[float, float]:
+    found = series(metrics)
+    names = ("seawall_approvals_waiting", "seawall_approvals_oldest_age_seconds")
+    count, age_s = (found[name, frozenset()] for name in names)
+    return count, age_s
+
+
+def test_nobody_waits_where_nobody_says_so() -> None:
+    assert waiting(Metrics()) == (0, 0)
+
+
+def test_backlogs_add_up_and_the_oldest_is_the_oldest_of_all() -> None:
+    metrics = Metrics()
+
+    def one() -> tuple[int, float]:
+        return 2, 30.0
+
+    metrics.watch_approvals(one)
+    metrics.watch_approvals(one)
+    metrics.watch_approvals(lambda: (1, 90.0))
+    assert waiting(metrics) == (3, 90)
+
+    metrics.unwatch_approvals(one)
+    metrics.unwatch_approvals(one)
+    assert waiting(metrics) == (1, 90)
+
+
+@pytest.mark.parametrize("odd", [None, "many", (1,), (float("nan"), "x")])
+def test_a_backlog_that_fails_is_left_out(odd: Any) -> None:
+    def fails() -> tuple[int, float]:
+        if odd is None:
+            raise OSError("no database")
+        found: tuple[int, float] = odd
+        return found
+
+    metrics = Metrics()
+    metrics.watch_approvals(fails)
+    metrics.watch_approvals(lambda: (1, 5.0))
+
+    assert waiting(metrics) == (1, 5)

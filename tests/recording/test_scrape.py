@@ -284,3 +284,53 @@ def test_describing_needs_no_counts() -> None:
     assert {family.name for family in Scrape(busy()).describe()} == {
         family.name for family in Scrape(Counted()).collect()
     }
+
+
+# Exemplars.
+
+
+def exemplars(counted: Counted) -> dict[tuple[str, str], tuple[dict[str, str], float]]:
+    return {
+        (sample.name, sample.labels["le"]): (sample.exemplar.labels, float(sample.exemplar.value))
+        for family in read_openmetrics(exposed(counted, OPENMETRICS))
+        for sample in family.samples
+        if sample.exemplar is not None
+    }
+
+
+def test_each_bucket_names_the_newest_call_that_fell_into_it() -> None:
+    found = exemplars(busy())
+
+    call, attempt = (
+        "seawall_call_duration_seconds_bucket",
+        "seawall_attempt_duration_seconds_bucket",
+    )
+    assert found[call, "2.0"] == ({"call_id": "1"}, 1.25)
+    assert found[call, "0.001"] == ({"call_id": "3"}, 0)
+    assert found[attempt, "0.02"] == ({"call_id": "1"}, 0.015)
+    assert ("seawall_queue_duration_seconds_bucket", "0.001") in found
+    assert "call_id" not in exposed(busy())
+
+
+@pytest.mark.parametrize(
+    ("call_id", "named"),
+    [
+        ("x" * 121, True),
+        ("x" * 122, False),
+        ("", False),
+        ('say "hi"\n', True),
+        ("half \ud800", True),
+    ],
+)
+def test_an_id_that_cannot_be_said_whole_is_not_said(call_id: str, named: bool) -> None:
+    counted = Counted("t")
+    counted.counts["t"].on_call(
+        Finished(call_id, "t", Outcome.SUCCESS, "", "", 0.5, 0.5, 1, "", "", None)
+    )
+
+    found = exemplars(counted)
+
+    assert len(found) == named
+    if named:
+        [(labels, _)] = found.values()
+        assert labels["call_id"].startswith(call_id[:4])

@@ -203,12 +203,9 @@ class Metrics:
 
     def approvals(self) -> list[Gauge]:
         """Read how many calls wait for a person's answer, and how long the oldest has."""
-        found = [
-            guarded("a backlog of approvals failed and is left out", backlog, lambda _: (0, 0.0))
-            for backlog in tuple(self._backlogs)
-        ]
-        waiting = float(sum(count for count, _ in found))
-        oldest = max((float(age_s) for _, age_s in found), default=0.0)
+        found = [_backlog_of(backlog) for backlog in tuple(self._backlogs)]
+        waiting = sum(count for count, _ in found)
+        oldest = max((age_s for _, age_s in found), default=0.0)
         return [
             Gauge(APPROVALS_WAITING.name, APPROVALS_WAITING.help, {}, waiting),
             Gauge(APPROVALS_OLDEST.name, APPROVALS_OLDEST.help, {}, max(oldest, 0.0)),
@@ -243,6 +240,14 @@ class Metrics:
             self._scrape = self._books.attached(registry, self.gauges)
         self._registry = registry
         return registry
+
+
+def _backlog_of(backlog: Backlog) -> tuple[float, float]:
+    def work() -> tuple[float, float]:
+        count, age_s = backlog()
+        return float(count), float(age_s)
+
+    return guarded("a backlog of approvals failed and is left out", work, lambda _: (0.0, 0.0))
 
 
 def _label_of(tool: str) -> str:
