@@ -71,15 +71,16 @@ class Durations:
     def __init__(self) -> None:
         self.buckets = [0] * _BUCKETS
         """One more than there are bounds."""
-        self.newest: list[tuple[str, float] | Span | None] = [None] * _BUCKETS
-        """Of each bucket the newest call's id and duration, or its attempt's span."""
+        self.newest: list[tuple[str, float] | None] = [None] * _BUCKETS
+        """Of each bucket the newest call's id and duration; not of the fastest calls."""
         self.total_s = 0.0
 
     def observe(self, seconds: float, call_id: str = "") -> None:
         """Count one duration."""
         place = bisect_left(BOUNDS_S, seconds)
         self.buckets[place] += 1
-        self.newest[place] = (call_id, seconds)
+        if place:
+            self.newest[place] = (call_id, seconds)
         if seconds > 0:  # also keeps what is not a number out of the sum
             self.total_s += seconds
 
@@ -171,7 +172,7 @@ class ToolCounts:
     def counting_attempts(self) -> Callable[[Span], None]:
         """Give the function that counts attempts: a closure, as it runs for every call."""
         attempts, durations, queued = self.attempts, self.attempt_durations, self.queue_durations
-        buckets, newest, short = durations.buckets, durations.newest, queued.buckets
+        fast, short = durations.buckets, queued.buckets
 
         def count(span: Span) -> None:
             number = span.attempt
@@ -180,11 +181,11 @@ class ToolCounts:
             outcome = span.outcome
             attempts[0 if outcome is _SUCCESS else _PLACE[outcome]] += 1
             seconds = span.duration_ms / 1000
-            place = bisect_left(BOUNDS_S, seconds)
-            buckets[place] += 1
-            newest[place] = span
-            if seconds > 0:
+            if 0 < seconds <= _SHORTEST_S:  # what `observe` does, where every 0.1 µs is seen
+                fast[0] += 1
                 durations.total_s += seconds
+            else:
+                durations.observe(seconds, span.call_id)
             if number > 1:
                 self.retries += 1
                 return
@@ -204,15 +205,15 @@ class ToolCounts:
     def counting_calls(self) -> Callable[[Finished], None]:
         """Give the function that counts calls, as above."""
         calls, durations = self.calls, self.call_durations
-        buckets, newest = durations.buckets, durations.newest
+        fast = durations.buckets
 
         def count(finished: Finished) -> None:
             seconds = finished.elapsed_s
-            place = bisect_left(BOUNDS_S, seconds)
-            buckets[place] += 1
-            newest[place] = (finished.call_id, seconds)
-            if seconds > 0:
+            if 0 < seconds <= _SHORTEST_S:
+                fast[0] += 1
                 durations.total_s += seconds
+            else:
+                durations.observe(seconds, finished.call_id)
             outcome = finished.outcome
             if outcome is _SUCCESS:
                 calls[0] += 1

@@ -16,7 +16,6 @@ from prometheus_client.samples import Exemplar
 from prometheus_client.utils import floatToGoString
 
 from seawall.contract.errors import ConfigurationError
-from seawall.contract.span import Span
 from seawall.recording import families
 from seawall.recording.counts import (
     BOUNDS_S,
@@ -206,12 +205,10 @@ def _add_histogram(metric: Metric, tool: str, durations: Durations) -> None:
     metric.add_sample(f"{name}_sum", {"tool": tool}, durations.total_s)
 
 
-def _exemplar(newest: tuple[str, float] | Span | None) -> Exemplar | None:
+def _exemplar(newest: tuple[str, float] | None) -> Exemplar | None:
     """Name the newest call; none whose id is too long to be said whole."""
     if newest is None:
         return None
-    if isinstance(newest, Span):
-        newest = newest.call_id, newest.duration_ms / 1000
     call_id = encodable(newest[0])
     if not 0 < len(call_id) <= _LONGEST_EXEMPLAR:
         return None
