@@ -414,7 +414,11 @@ def limits() -> list[Panel]:
         graph(
             "Left behind",
             query(f"sum(seawall_abandoned_threads{{{AT}}})", "threads"),
-            query(f"sum(seawall_let_go{{{OF}}})", "attempts that ignored their cancellation"),
+            query(
+                "sum by (tool) (rate(seawall_events_total"
+                f'{{{OF}, layer="timeout", event="let_go"}}{RATE}))',
+                "{{tool}} ignored its cancellation",
+            ),
             width=12,
             text="Work that goes on for calls that were answered long ago.",
         ),

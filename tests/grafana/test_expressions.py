@@ -5,33 +5,20 @@ It scrapes a process whose calls fail in every way there is; what has no data th
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import os
 import re
-import shutil
 import subprocess
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.found import program
+from tests.grafana import server
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
-
-def _module(name: str) -> Any:
-    path = Path(__file__).with_name(f"{name}.py")
-    spec = importlib.util.spec_from_file_location(f"grafana_{name}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-server = _module("server")
 
 PANELS = {
     f"{p['id']} {p['title']} {t['refId']}": t["expr"] for p in server.panels() for t in p["targets"]
@@ -43,11 +30,7 @@ PATIENCE_S = 90
 
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    if shutil.which("prometheus") is None:
-        reason = "Prometheus is not installed (apt-get install prometheus)"
-        if os.environ.get("CI"):
-            pytest.fail(reason)
-        pytest.skip(reason)
+    program("prometheus")
     with server.Watched(tmp_path_factory.mktemp("prometheus")) as found:
         yield found
 
@@ -72,9 +55,6 @@ def test_every_panel_shows_something(panel: str, watched: Any) -> None:
 
 
 def test_every_panel_can_be_parsed_with_its_variables_replaced(tmp_path: Path) -> None:
-    promtool = shutil.which("promtool")
-    if promtool is None:
-        pytest.skip("promtool is not installed")
     rules = [
         {"record": f"panel:{number}", "expr": server.plain(expr)}
         for number, expr in enumerate(PANELS.values())
@@ -82,7 +62,9 @@ def test_every_panel_can_be_parsed_with_its_variables_replaced(tmp_path: Path) -
     file = tmp_path / "panels.json"
     file.write_text(json.dumps({"groups": [{"name": "panels", "rules": rules}]}))
 
-    told = subprocess.run([promtool, "check", "rules", str(file)], capture_output=True, check=False)
+    told = subprocess.run(
+        [program("promtool"), "check", "rules", str(file)], capture_output=True, check=False
+    )
 
     assert told.returncode == 0, told.stdout
 

@@ -241,17 +241,3 @@ async def test_calls_with_limits_of_their_own_have_a_chain_made_once(bounded: bo
 
     assert (desk.route.bounded is not None) is bounded
     assert desk.route.with_limits() is desk.route.with_limits()
-
-
-async def test_a_step_that_was_left_out_is_told_as_skipped() -> None:
-    desk = Desk("well")
-    call = Invocation(
-        desk.tool, RunPolicy(), desk.route.prepare, {"n": 1}, "c", Session(), desk.clock.now()
-    )
-
-    desk.route.left_out(call)
-
-    [span], [finished] = desk.books.spans, desk.books.finished
-    assert (span.attempt, span.outcome, span.reason) == (0, Outcome.SKIPPED, "not_executed")
-    assert (finished.outcome, finished.layer, finished.attempts) == (Outcome.SKIPPED, "batch", 0)
-    assert finished.result is None

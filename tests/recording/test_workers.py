@@ -139,6 +139,7 @@ def workers(count: int, folder: Path | None) -> Iterator[list[Worker]]:
             subprocess.Popen(
                 [sys.executable, "-c", WORKER],
                 stdin=subprocess.PIPE,
+                stderr=sys.stderr,
                 stdout=subprocess.PIPE,
                 text=True,
                 env=environment,

@@ -195,9 +195,7 @@ class Pipeline:
     def _watch_for_loops(self, policies: Policies) -> None:
         policy = chosen(self._loop, policies.loop)
         self.loop_detector = (
-            None
-            if policy is None
-            else LoopDetector(policy, self.clock, self.metrics.loop_stopped)
+            None if policy is None else LoopDetector(policy, self.clock, self.metrics.loop_stopped)
         )
         of_all = policy is not None and policy.scope == "all"
         self._loop_of_all = self.loop_detector if of_all else None

@@ -155,9 +155,7 @@ class Route:
 
     def skipped(self, call: Invocation) -> None:
         """Record a call that is not executed, because an earlier one of its row failed."""
-        now = self._now()
-        self._span(call, 0, call.arrived, Outcome.SKIPPED, "not_executed", now)
-        self._finished(call, Outcome.SKIPPED, "not_executed", "batch", now, None)
+        self._span(call, 0, call.arrived, Outcome.SKIPPED, "not_executed", self._now())
 
     def count(self, layer: str, event: str) -> None:
         """Count what a layer of this tool did."""

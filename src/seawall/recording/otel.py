@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from seawall.contract.errors import ConfigurationError
 from seawall.contract.failure import REASONS
 from seawall.contract.span import Outcome
-from seawall.pipeline.arguments.explain import secret_values
+from seawall.pipeline.arguments.faults.explain import secret_values
 from seawall.pipeline.clock import SystemClock
 from seawall.pipeline.digest import canonical_text
 from seawall.pipeline.foreign import attempted, guarded, masked, without

@@ -307,8 +307,10 @@ class Files:
         """Everything that all workers have counted, and what those say that are alive."""
         self._before()
         bury(self._folder)
-        files: Any = MultiProcessCollector
-        found: Iterable[Metric] = files(None, self._folder).collect()
+        # One that another worker is just about to make has nothing in it, and would not be read.
+        files = [str(file) for file in Path(self._folder).glob("*.db") if _size(file)]
+        merge: Any = MultiProcessCollector.merge
+        found: Iterable[Metric] = merge(files, accumulate=True)
         return found
 
 
@@ -319,6 +321,13 @@ def bury(folder: str) -> None:
     for process in {path.stem.rpartition("_")[2] for path in Path(folder).glob("gauge_live*.db")}:
         if process.isdecimal() and not _is_alive(int(process)):
             mark_process_dead(int(process), folder)  # type: ignore[no-untyped-call]  # it has no types
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except FileNotFoundError:
+        return 0  # of a worker that was buried meanwhile
 
 
 def _is_alive(process: int) -> bool:
