@@ -170,6 +170,8 @@ def draw_table(axes: Any, panel: dict[str, Any]) -> None:
     axes.axis("off")
     series = sorted(panel["targets"][0]["series"], key=lambda one: -float(one["value"][1]))
     hidden = {"__name__", "instance", "job"}
+    if not series:
+        axes.text(0.5, 0.5, "No data", color=TEXT, fontsize=9, ha="center")
     for at, one in enumerate(series[:10]):
         labels = "   ".join(value for key, value in one["metric"].items() if key not in hidden)
         y = 0.93 - at * 0.1

@@ -129,9 +129,10 @@ class Watched:
         with urlopen(f"{self.url}/api/v1/{path}?{urlencode(fields)}", timeout=20) as answer:
             return json.load(answer)["data"]
 
-    def now(self, expr: str) -> list[dict[str, Any]]:
-        """The series of an expression at this moment."""
-        found: list[dict[str, Any]] = self.ask("query", query=expr)["result"]
+    def now(self, expr: str, at: float | None = None) -> list[dict[str, Any]]:
+        """The series of an expression at this moment, or at another."""
+        when = {} if at is None else {"time": f"{at}"}
+        found: list[dict[str, Any]] = self.ask("query", query=expr, **when)["result"]
         return found
 
     def between(self, expr: str, start: float, end: float, step_s: float) -> list[dict[str, Any]]:
@@ -157,7 +158,7 @@ def recorded(watched: Watched, start: float, end: float) -> list[dict[str, Any]]
         for target in panel["targets"]:
             expr = plain(target["expr"])
             series = (
-                watched.now(expr)
+                watched.now(expr, end)
                 if target["instant"]
                 else watched.between(expr, start, end, step_s)
             )
