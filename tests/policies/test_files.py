@@ -24,6 +24,7 @@ NAMES = (
     "development",
     "gateway",
     "mcp-desktop",
+    "mcp-proxy",
     "read-only-agent",
     "strict",
 )
@@ -107,6 +108,7 @@ def test_the_default_file_writes_the_presets_out_as_they_are(name: str, tmp_path
         ("batch-jobs", Risk.HIGH),
         ("strict", Risk.MEDIUM),
         ("mcp-desktop", Risk.MEDIUM),
+        ("mcp-proxy", Risk.HIGH),
         ("gateway", Risk.MEDIUM),
     ],
 )
@@ -147,6 +149,12 @@ def test_an_agent_that_only_reads_is_refused_what_is_not_listed() -> None:
         ("mcp-desktop", a_tool(imported=True), "timeout_s", 120.0),
         ("mcp-desktop", a_tool(imported=True), "grace_s", 3.0),
         ("mcp-desktop", a_tool("server__ask_user", imported=True), "timeout_s", None),
+        ("mcp-proxy", a_tool(imported=True), "timeout_s", None),
+        ("mcp-proxy", a_tool(imported=True), "idle_timeout_s", 120.0),
+        ("mcp-proxy", a_tool(imported=True), "deadline_s", 1800.0),
+        ("mcp-proxy", a_tool(imported=True), "rate", "1200/minute"),
+        ("mcp-proxy", a_tool("drop", Annotations.for_destroying()), "max_retries", 2),
+        ("mcp-proxy", a_tool("server__ask_user", imported=True), "idle_timeout_s", None),
         ("gateway", a_tool(), "rate_key", ("tool", "caller")),
         ("gateway", a_tool(), "on_store_down", "fail-closed"),
         ("gateway", a_tool(), "deadline_s", 600.0),

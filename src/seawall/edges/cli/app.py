@@ -26,6 +26,7 @@ from seawall.edges.cli.options import (
     configuration_errors,
     mcp_choice,
 )
+from seawall.edges.cli.proxy_command import PROXY_HELP, run_proxy
 from seawall.edges.cli.serve_command import run_gateway
 from seawall.edges.cli.trace_command import show_trace
 
@@ -240,6 +241,7 @@ app.command("trace")(show_trace)
 app.command("serve")(run_gateway)
 app.add_typer(audit_app)
 app.add_typer(mcp_app, name="mcp")
+app.command("proxy", help=PROXY_HELP)(run_proxy)
 
 
 @app.command("version")

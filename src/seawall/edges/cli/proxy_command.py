@@ -1,0 +1,118 @@
+"""`seawall proxy`: one command in front of an MCP server."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from pathlib import Path  # noqa: TC003  # typer reads the annotations
+from typing import Annotated
+
+import typer
+
+from seawall.edges.cli.options import PolicyOption, configuration_errors
+
+TOKEN = "SEAWALL_PROXY_TOKEN"  # noqa: S105  # the name of a variable, no secret
+
+
+PROXY_HELP = """Stand in front of an MCP server: tool calls are guarded, all else passes as it is.
+
+\b
+seawall proxy -- npx -y some-server   (instead of that command, in a client's configuration)
+seawall proxy --url https://host/mcp --http 127.0.0.1:8100
+
+Standard output carries the protocol alone; what there is to say goes to standard error.
+"""
+
+
+def run_proxy(
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[-- COMMAND…]", help="The server's command and its arguments."),
+    ] = None,
+    *,
+    url: Annotated[
+        str | None,
+        typer.Option("--url", metavar="URL", help="A server that is reached over HTTP instead."),
+    ] = None,
+    http: Annotated[
+        str | None,
+        typer.Option(
+            "--http",
+            metavar="HOST:PORT",
+            help="Offer the server over HTTP instead of standard input and output.",
+        ),
+    ] = None,
+    policy: PolicyOption = None,
+    trust_hints: Annotated[
+        bool,
+        typer.Option(
+            "--trust-hints",
+            help="Believe the server's hints that a tool only reads or may be repeated.",
+        ),
+    ] = False,
+    client_asks: Annotated[
+        bool,
+        typer.Option(
+            "--client-asks",
+            help="The client asks its user about every call itself, so nobody is asked twice.",
+        ),
+    ] = False,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--token-file",
+            metavar="FILE",
+            help=f"Clients over HTTP must send the token in this file, or in ${TOKEN}.",
+        ),
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option("--allow-host", metavar="HOST", help="A further name clients may use for it."),
+    ] = None,
+    allow_origin: Annotated[
+        list[str] | None,
+        typer.Option("--allow-origin", metavar="ORIGIN", help="A web origin that may use it."),
+    ] = None,
+) -> None:
+    """Stand in front of an MCP server."""
+    from seawall.edges.cli.sources import policies_from  # noqa: PLC0415  # loaded when it is run
+    from seawall.edges.mcp.proxy.command import proxy  # noqa: PLC0415  # as above
+    from seawall.edges.mcp.proxy.options import ProxyOptions  # noqa: PLC0415  # as above
+
+    # Said on standard error even without --verbose: nobody else tells what the server does.
+    logger = logging.getLogger("seawall")
+    logger.handlers = [logging.StreamHandler(sys.stderr)]
+    logger.propagate = False
+
+    with configuration_errors():
+        token = os.environ.pop(TOKEN, "")
+        if token_file is not None:
+            token = token_from(token_file)
+        proxy(
+            ProxyOptions(
+                command=tuple(command or ()),
+                url=url,
+                http=http,
+                policies=policies_from(policy),
+                trust_hints=trust_hints,
+                client_asks=client_asks,
+                token=token or None,
+                allowed_hosts=tuple(allow_host or ()),
+                allowed_origins=tuple(allow_origin or ()),
+            )
+        )
+
+
+def token_from(file: Path) -> str:
+    """Read a token; raises ConfigurationError if there is none."""
+    from seawall.contract.errors import ConfigurationError, Fault  # noqa: PLC0415  # not for --help
+
+    try:
+        token = file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        said = f"cannot be read: {type(error).__name__}"
+        raise ConfigurationError([Fault(said, f"--token-file {file}")]) from None
+    if not token:
+        raise ConfigurationError([Fault("is empty", f"--token-file {file}")])
+    return token

@@ -1,0 +1,162 @@
+"""The tools of the server behind the proxy, as its own lists say them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from seawall.contract.annotations import Annotations
+from seawall.contract.errors import ConfigurationError
+from seawall.edges.mcp.definitions import tool_from_mcp
+from seawall.edges.mcp.proxy.exchange import ServerGone
+from seawall.edges.mcp.proxy.messages import CAPABILITIES_KEY, VERSION_KEY, decoded, encode
+from seawall.pipeline.foreign import log
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from seawall.contract.tool import Executor
+    from seawall.edges.mcp.proxy.client import Client
+    from seawall.edges.mcp.proxy.exchange import Upstream
+    from seawall.edges.mcp.proxy.messages import Message
+    from seawall.pipeline.clock import Clock
+    from seawall.registry.registry import Registry
+
+MAX_TOOLS = 10_000
+MAX_PAGES = 1_000
+LIST_WITHIN_S = 30.0
+FRESH_S = 5.0
+"""How long a complete list is believed when a name is not on it."""
+
+
+class NotListed(Exception):  # noqa: N818  # named by what happened
+    """The server's tools cannot be listed; `error` is what it said, if it said so itself."""
+
+    def __init__(self, why: str, error: msgspec.Raw | None = None) -> None:
+        super().__init__(why)
+        self.why = why
+        self.error = error
+
+
+class Catalogue:
+    """Keeps the registry as the server's lists are; a definition that changed takes its place."""
+
+    def __init__(
+        self, registry: Registry, executor: Executor, clock: Clock, *, trusted: bool = False
+    ) -> None:
+        self._registry = registry
+        self._executor = executor
+        self._clock = clock
+        self._trusted = trusted
+        self._raw: dict[str, bytes] = {}
+
+    def knows(self, client: Client, name: str) -> bool:
+        """Whether this client's server lists the tool, and nothing says that this has changed."""
+        return client.listed_at is not None and name in client.names
+
+    def changed(self, client: Client) -> None:
+        """The server says that its tools are others now."""
+        client.listed_at = None
+
+    async def update(self, client: Client, upstream: Upstream, meta: Mapping[str, Any]) -> None:
+        """List all tools, unless that was just done; raises `NotListed`."""
+        now = self._clock.now()
+        if client.listed_at is not None and now - client.listed_at < FRESH_S:
+            return
+        with self._clock.limit(LIST_WITHIN_S):
+            names = await self._listed(client, upstream, meta)
+            client.names = names
+            client.listed_at = self._clock.now()
+            return
+        raise NotListed(f"the server did not list its tools within {LIST_WITHIN_S:g} s")
+
+    async def _listed(
+        self, client: Client, upstream: Upstream, meta: Mapping[str, Any]
+    ) -> set[str]:
+        names: set[str] = set()
+        cursors: set[str] = set()
+        cursor: Any = None
+        for _ in range(MAX_PAGES):
+            params = {"_meta": _envelope_of(meta), **({} if cursor is None else {"cursor": cursor})}
+            try:
+                message = await upstream.request(
+                    client.new_id(), "tools/list", params if any(params.values()) else None, None
+                )
+            except ServerGone as gone:
+                raise NotListed(gone.why) from None
+            found, cursor = self._page(message)
+            names |= found
+            if not isinstance(cursor, str) or cursor in cursors:
+                return names
+            cursors.add(cursor)
+        return names
+
+    def _page(self, message: Message) -> tuple[set[str], Any]:
+        envelope = message.envelope
+        if envelope.error is not msgspec.UNSET:
+            raise NotListed("the server refused to list its tools", envelope.error)
+        listed = self.learn(message)
+        if listed is None:
+            raise NotListed("the server's list of tools cannot be read")
+        return listed
+
+    def seen(self, client: Client, message: Message) -> None:
+        """Learn from a list that the client asked for itself; one page may not be all."""
+        listed = self.learn(message)
+        if listed is not None:
+            client.names |= listed[0]
+            if listed[1] is None and client.listed_at is None and client.names == listed[0]:
+                client.listed_at = self._clock.now()
+
+    def learn(self, message: Message) -> tuple[set[str], Any] | None:
+        """Take in the tools of one page: their names, and the cursor of the next page."""
+        result = message.envelope.result
+        if result is msgspec.UNSET:
+            return None
+        try:
+            said = decoded(result)
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            return None
+        tools = said.get("tools") if isinstance(said, dict) else None
+        if not isinstance(tools, list):
+            return None
+        found = {name for tool in tools[:MAX_TOOLS] if (name := self._take(tool)) is not None}
+        return found, said.get("nextCursor")
+
+    def _take(self, declared: Any) -> str | None:
+        name = declared.get("name") if isinstance(declared, dict) else None
+        if not isinstance(name, str):
+            return None
+        raw = encode(declared)
+        if self._raw.get(name) == raw:
+            return name
+        if name not in self._raw and len(self._raw) >= MAX_TOOLS:
+            log.warning("the server lists more than %d tools; %r is left out", MAX_TOOLS, name)
+            return None
+        tool = tool_from_mcp(declared, self._executor, trusted=self._trusted)
+        if not self._trusted:
+            tool = msgspec.structs.replace(tool, annotations=_cautious(declared))
+        try:
+            self._registry.register(tool, on_duplicate="replace", on_invalid="quarantine")
+        except ConfigurationError as error:
+            log.warning("a tool of the server cannot be offered: %s", error)
+            return None
+        self._raw[name] = raw
+        return name
+
+
+def _cautious(declared: Mapping[str, Any]) -> Annotations:
+    """Believe a server that is not trusted where it warns, and nowhere else."""
+    hints = declared.get("annotations")
+    if not isinstance(hints, dict) or hints.get("readOnlyHint") is True:
+        return Annotations()
+    return Annotations(destructive=True) if hints.get("destructiveHint") is True else Annotations()
+
+
+def _envelope_of(meta: Mapping[str, Any]) -> dict[str, Any]:
+    """What a request without a session must say, taken from the client's own."""
+    if VERSION_KEY not in meta:
+        return {}
+    kept = (VERSION_KEY, CAPABILITIES_KEY, "io.modelcontextprotocol/clientInfo")
+    return {key: meta[key] for key in kept if key in meta}

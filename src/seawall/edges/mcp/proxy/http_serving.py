@@ -1,0 +1,107 @@
+"""The proxy on an address: the listening socket, the server around it, and its end."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sys
+from typing import TYPE_CHECKING, Any
+
+from seawall.contract.errors import ConfigurationError, Fault
+from seawall.edges.mcp.proxy.http_shell import Doorkeeper, Shell, is_loopback
+
+if TYPE_CHECKING:
+    from seawall.edges.mcp.proxy.options import ProxyOptions
+
+END_WITHIN_S = 2
+"""What requests under way get when it is told to end."""
+
+
+def run(options: ProxyOptions) -> None:
+    """Serve until a signal says to end."""
+    try:
+        import uvicorn  # noqa: F401, PLC0415  # an extra; said before anything is opened
+    except ModuleNotFoundError:
+        raise ConfigurationError("--http needs an extra: pip install 'seawall[gateway]'") from None
+    host, port = address(options.http or "")
+    if not is_loopback(host) and options.token is None:
+        raise ConfigurationError(
+            [
+                Fault(
+                    f"{host} can be reached by others: give --token-file, or use 127.0.0.1",
+                    "--http",
+                )
+            ]
+        )
+    asyncio.run(_serve(options, host, port))
+
+
+def address(text: str) -> tuple[str, int]:
+    """Read HOST:PORT; a bare port is of 127.0.0.1. Raises ConfigurationError."""
+    host, _, port = text.rpartition(":")
+    if not port.isdecimal() or int(port) > 65_535:
+        raise ConfigurationError([Fault(f"takes HOST:PORT, not {text!r}", "--http")])
+    return host.strip("[]") or "127.0.0.1", int(port)
+
+
+async def _serve(options: ProxyOptions, host: str, port: int) -> None:
+    guard = options.guard()
+    door = Doorkeeper(
+        host, token=options.token, hosts=options.allowed_hosts, origins=options.allowed_origins
+    )
+    listening = listen(host, port)
+    shown = f"[{host}]" if ":" in host else host
+    print(  # noqa: T201  # standard error, for a person
+        f"seawall proxy: http://{shown}:{listening.getsockname()[1]}/mcp",
+        file=sys.stderr,
+        flush=True,
+    )
+    if options.url is not None:
+        from seawall.edges.mcp.proxy.http_client import HttpClient  # noqa: PLC0415  # an extra
+        from seawall.edges.mcp.proxy.http_relay import Relay  # noqa: PLC0415  # as above
+
+        async with HttpClient(options.url, guard.clock) as server:
+            relay = Relay(guard, server, strip_credentials=door.takes_token)
+            await _run(Shell(door, relay), listening)
+    else:
+        from seawall.edges.mcp.proxy.http_sessions import Sessions  # noqa: PLC0415  # only then
+
+        sessions = Sessions(guard, options.command)
+        await _run(Shell(door, sessions), listening)
+        await sessions.close()
+    await guard.aclose()
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Open the address; raises ConfigurationError if it cannot be had."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # With its protocol said, else asyncio leaves Nagle on: 40 ms for every answer in two pieces.
+    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        found.bind((host, port))
+    except OSError as error:
+        found.close()
+        said = f"{host}:{port} cannot be used: {error.strerror or type(error).__name__}"
+        raise ConfigurationError([Fault(said, "--http")]) from None
+    found.listen(1024)
+    return found
+
+
+async def _run(app: Any, listening: socket.socket) -> None:
+    import uvicorn  # noqa: PLC0415  # an extra
+
+    from seawall.edges.mcp.proxy.gathering import GatheringProtocol  # noqa: PLC0415  # as above
+
+    config = uvicorn.Config(
+        app,
+        http=GatheringProtocol,
+        lifespan="off",
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=END_WITHIN_S,
+    )
+    await uvicorn.Server(config).serve(sockets=[listening])

@@ -1,0 +1,139 @@
+"""JSON-RPC messages, looked at and not rebuilt: who is meant, and the rest as raw bytes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+
+OWN = "seawall-"
+"""How ids and progress tokens begin that the proxy made itself; a random part follows."""
+
+VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
+CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
+
+MAX_MESSAGE_BYTES = 64 * 1024 * 1024
+"""One message in either direction."""
+
+
+class Envelope(msgspec.Struct):
+    """What stands outside in a message; `params`, `result` and `error` are not read further."""
+
+    id: Any = msgspec.UNSET
+    method: str | msgspec.UnsetType = msgspec.UNSET
+    params: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    result: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    error: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def is_request(self) -> bool:
+        """Wants an answer."""
+        return self.method is not msgspec.UNSET and self.id is not msgspec.UNSET
+
+    @property
+    def is_notification(self) -> bool:
+        """Wants none."""
+        return self.method is not msgspec.UNSET and self.id is msgspec.UNSET
+
+    def parameters(self) -> dict[str, Any]:
+        """Decode the parameters; empty if there are none, or if they are no object."""
+        found = None if self.params is msgspec.UNSET else decoded(self.params)
+        return found if isinstance(found, dict) else {}
+
+
+class Message(msgspec.Struct, frozen=True):
+    """One message: its bytes without the line's end, and what stands outside."""
+
+    raw: bytes
+    envelope: Envelope
+
+
+_envelope = msgspec.json.Decoder(Envelope)
+_envelopes = msgspec.json.Decoder(list[msgspec.Raw])
+_anything = msgspec.json.Decoder()
+encode = msgspec.json.Encoder().encode
+
+
+def decoded(raw: bytes | msgspec.Raw) -> Any:
+    """Decode JSON; raises ValueError, also where a number is beyond all numbers."""
+    return _anything.decode(raw)
+
+
+def read(raw: bytes) -> Message | None:
+    """Look at one message; None if it is none.
+
+    What strict JSON forbids and some parsers take (NaN, comments of infinity) is written anew
+    without it, so that no server reads a message otherwise than the proxy did.
+    """
+    try:
+        return Message(raw, _envelope.decode(raw))
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        normal = _normal(raw)
+    if normal is None:
+        return None
+    try:
+        return Message(normal, _envelope.decode(normal))
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+
+
+def batch(raw: bytes) -> list[bytes] | None:
+    """Take a batch of revision 2025-03-26 apart; None if this is none."""
+    if raw[:1] != b"[":
+        return None
+    try:
+        return [bytes(part) for part in _envelopes.decode(raw)]
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+
+
+def _normal(raw: bytes) -> bytes | None:
+    try:
+        return encode(json.loads(raw))
+    except (ValueError, RecursionError, msgspec.MsgspecError):
+        return None
+
+
+def request(request_id: Any, method: str, params: Any = None) -> bytes:
+    """Write a request."""
+    said = {"jsonrpc": "2.0", "id": request_id, "method": method}
+    return encode(said if params is None else {**said, "params": params})
+
+
+def notification(method: str, params: Any = None) -> bytes:
+    """Write a notification."""
+    said = {"jsonrpc": "2.0", "method": method}
+    return encode(said if params is None else {**said, "params": params})
+
+
+def answer(request_id: Any, result: Any) -> bytes:
+    """Write the answer to a request; `result` may be raw."""
+    return encode({"jsonrpc": "2.0", "id": request_id, "result": result})
+
+
+def error(request_id: Any, code: int, message: str, data: Any = None) -> bytes:
+    """Write the error that answers a request."""
+    said = {"code": code, "message": message}
+    if data is not None:
+        said["data"] = data
+    return encode({"jsonrpc": "2.0", "id": request_id, "error": said})
+
+
+def error_of(request_id: Any, raw: msgspec.Raw) -> bytes:
+    """Write an error as somebody else said it."""
+    return encode({"jsonrpc": "2.0", "id": request_id, "error": raw})
+
+
+def key_of(request_id: Any) -> Any:
+    """Make a key of an id that tells 1 from "1" and from True; any other kind is its text."""
+    if isinstance(request_id, str):
+        return request_id
+    if isinstance(request_id, (int, float)) and not isinstance(request_id, bool):
+        return request_id
+    return (type(request_id).__name__, repr(request_id))

@@ -1,0 +1,156 @@
+"""Clients that speak the bare protocol, so that what is lost on the way is seen."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+SERVERS = Path(__file__).parent / "servers"
+SEAWALL = [sys.executable, "-m", "seawall", "proxy"]
+WITHIN_S = 20.0
+
+LEGACY = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {"roots": {"listChanged": False}, "x-own": {"a": 1}},
+    "clientInfo": {"name": "bare", "version": "1"},
+}
+MODERN = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": {"name": "bare", "version": "1"},
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+
+
+class Bare:
+    """One process that speaks the protocol on its standard streams."""
+
+    def __init__(self, process: asyncio.subprocess.Process, record: Path) -> None:
+        self.process = process
+        self._record = record
+        self.lines: list[bytes] = []
+        self._count = 0
+
+    async def send(self, message: Any) -> None:
+        """Send a message, or bytes as they are."""
+        assert self.process.stdin is not None
+        raw = message if isinstance(message, bytes) else json.dumps(message).encode()
+        self.process.stdin.write(raw + b"\n")
+        await self.process.stdin.drain()
+
+    async def next(self) -> Any:
+        """The next message it says."""
+        assert self.process.stdout is not None
+        line = await asyncio.wait_for(self.process.stdout.readline(), WITHIN_S)
+        assert line, "it closed its output"
+        self.lines.append(line)
+        return json.loads(line)
+
+    async def until(self, wanted: Callable[[Any], bool]) -> Any:
+        """The next message that is wanted; others are kept in `lines`."""
+        while True:
+            message = await self.next()
+            if wanted(message):
+                return message
+
+    async def ask(self, method: str, params: Any = None, *, request_id: Any = None) -> Any:
+        """Send a request and give what answers it."""
+        self._count += 1
+        request_id = self._count if request_id is None else request_id
+        await self.send({"jsonrpc": "2.0", "id": request_id, "method": method, "params": params})
+        return await self.answer(request_id)
+
+    async def answer(self, request_id: Any) -> Any:
+        """What answers a request."""
+        return await self.until(lambda m: m.get("id") == request_id and "method" not in m)
+
+    async def call(self, tool: str, arguments: Any = None, **more: Any) -> Any:
+        """Call a tool."""
+        params = {"name": tool, "arguments": arguments or {}, **more}
+        return await self.ask("tools/call", params)
+
+    async def open(self, **capabilities: Any) -> Any:
+        """Open a session."""
+        said = {**LEGACY, "capabilities": {**LEGACY["capabilities"], **capabilities}}  # type: ignore[dict-item]  # it is a mapping
+        answer = await self.ask("initialize", said)
+        await self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        return answer
+
+    def heard(self, method: str | None = None) -> list[Any]:
+        """What the server heard, all or of one method."""
+        found = [json.loads(line) for line in self.heard_raw()]
+        return [m for m in found if method is None or m.get("method") == method]
+
+    def heard_raw(self) -> list[str]:
+        """What the server heard, as it came."""
+        return self._record.read_text().splitlines() if self._record.exists() else []
+
+    async def until_heard(self, method: str, count: int = 1) -> list[Any]:
+        """Wait until the server heard it so often."""
+        for _ in range(int(WITHIN_S * 50)):
+            found = self.heard(method)
+            if len(found) >= count:
+                return found
+            await asyncio.sleep(0.02)
+        raise AssertionError(f"the server did not hear {method}: {self.heard_raw()}")
+
+    async def end(self) -> int:
+        """Close its input and wait for its end."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        return await asyncio.wait_for(self.process.wait(), WITHIN_S)
+
+
+@pytest.fixture
+async def start(tmp_path: Path) -> AsyncIterator[Callable[..., Awaitable[Bare]]]:
+    """Start a scripted server behind the proxy; `policy` is TOML, `options` are the proxy's."""
+    begun: list[Bare] = []
+
+    async def run(
+        tools: dict[str, str] | None = None,
+        *,
+        policy: str | None = None,
+        options: tuple[str, ...] = (),
+        direct: bool = False,
+        **script: Any,
+    ) -> Bare:
+        record = tmp_path / f"heard-{len(begun)}"
+        said = json.dumps({"tools": tools or {"t": "reply"}, **script})
+        command = [sys.executable, str(SERVERS / "scripted.py"), str(record), said]
+        if policy is not None:
+            file = tmp_path / f"policy-{len(begun)}.toml"
+            file.write_text(policy)
+            options = (*options, "--policy", str(file))
+        if not direct:
+            command = [*SEAWALL, *options, "--", *command]
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL if not os.environ.get("SHOW") else None,
+            limit=64 * 1024 * 1024,
+        )
+        begun.append(Bare(process, record))
+        return begun[-1]
+
+    yield run
+    for bare in begun:
+        if bare.process.returncode is None:
+            bare.process.kill()
+        await bare.process.wait()
+
+
+def free_port() -> int:
+    """A port that nobody uses."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
