@@ -6,14 +6,16 @@ import asyncio
 import json
 import os
 import socket
+import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 SERVERS = Path(__file__).parent / "servers"
 SEAWALL = [sys.executable, "-m", "seawall", "proxy"]
@@ -154,3 +156,91 @@ def free_port() -> int:
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])
+
+
+def until_open(port: int, process: subprocess.Popen[bytes]) -> None:
+    """Wait until somebody listens."""
+    for _ in range(600):
+        assert process.poll() is None, "it ended"
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except OSError:
+            time.sleep(0.05)
+            continue
+        return
+    raise AssertionError(f"nobody listens on {port}")
+
+
+class Served:
+    """Processes that listen: a server, and proxies before it."""
+
+    def __init__(self) -> None:
+        self.processes: dict[int, subprocess.Popen[bytes]] = {}
+
+    def run(self, *command: str, port: int, **environment: str) -> int:
+        """Start one; gives its port."""
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=None if os.environ.get("SHOW") else subprocess.DEVNULL,
+            env={**os.environ, **environment},
+        )
+        self.processes[port] = process
+        until_open(port, process)
+        return port
+
+    def everything(self, port: int | None = None) -> int:
+        """A server with all that the protocol has."""
+        port = port or free_port()
+        script = str(SERVERS / "everything.py")
+        return self.run(sys.executable, script, "http", str(port), port=port)
+
+    def proxy(self, *options: str, **environment: str) -> int:
+        """A proxy with these options, on a port of its own."""
+        port = free_port()
+        command = [*SEAWALL, "--http", f"127.0.0.1:{port}", *options]
+        return self.run(*command, port=port, **environment)
+
+    def before(self, server: int, *options: str) -> int:
+        """A proxy before a server over HTTP."""
+        return self.proxy("--url", f"http://127.0.0.1:{server}/mcp", *options)
+
+    def on_stdio(self, *options: str) -> int:
+        """A proxy that offers a server on stdio."""
+        script = str(SERVERS / "everything.py")
+        return self.proxy(*options, "--", sys.executable, script, "stdio")
+
+    def kill(self, port: int) -> None:
+        """End one by force."""
+        process = self.processes.pop(port)
+        process.kill()
+        process.wait()
+
+    def close(self) -> None:
+        """End all."""
+        for process in self.processes.values():
+            process.terminate()
+        for process in self.processes.values():
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+@pytest.fixture
+def served() -> Iterator[Served]:
+    """Start what listens; all is ended after the test."""
+    found = Served()
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="session")
+def ports() -> Iterator[dict[str, int]]:
+    """A server (`direct`) and proxies that tests share: `http` and `stdio`, by what is behind."""
+    found = Served()
+    direct = found.everything()
+    yield {"direct": direct, "http": found.before(direct), "stdio": found.on_stdio()}
+    found.close()

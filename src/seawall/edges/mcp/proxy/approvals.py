@@ -20,7 +20,7 @@ import msgspec
 from seawall.edges.mcp.proxy.client import can_be_asked
 from seawall.edges.mcp.proxy.messages import decoded, encode, notification, request
 from seawall.layers.risk_questions import Answer
-from seawall.pipeline.arguments.explain import show
+from seawall.pipeline.arguments.faults.explain import show
 from seawall.pipeline.digest import canonical_text
 
 if TYPE_CHECKING:

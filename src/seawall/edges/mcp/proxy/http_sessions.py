@@ -93,6 +93,14 @@ class Session:
         else:
             self._backlog.append(raw)
 
+    def cancelled(self, message: Message) -> None:
+        """End the stream of a request that the client gave up: it has no answer."""
+        if message.envelope.method == "notifications/cancelled":
+            request_id = message.envelope.parameters().get("requestId")
+            outlet = self.outlets.pop(key_of(request_id), None)
+            if outlet is not None:
+                outlet.put(b"", last=True)
+
     def listen(self) -> Outlet:
         """Open the stream on which the server speaks by itself; it begins with what waits."""
         self.stream = Outlet()
@@ -227,9 +235,14 @@ class Sessions:
         session.used_at = self._guard.clock.now()
         if not message.envelope.is_request:
             session.link.message_from_client(message)
+            session.cancelled(message)
             await request.whole(202, b"")
             return
-        outlet = session.outlets[key_of(message.envelope.id)] = Outlet()
+        key = key_of(message.envelope.id)
+        if key in session.outlets:
+            await request.refuse(400, "a request with this id is under way already")
+            return
+        outlet = session.outlets[key] = Outlet()
         session.link.message_from_client(message)
         head = [(b"mcp-session-id", session.id.encode())]
         await while_listening(request, _answer(request, outlet, self._guard, head), goes_on=True)
@@ -310,8 +323,10 @@ async def _answer(
     if not begun:
         raw, last = await outlet.take()
         if last:
-            if not request.gone:
+            if not request.gone and raw:
                 await request.json(status_of(raw) if stateless else 200, raw, head)
+            elif not request.gone:
+                await request.whole(202, b"", head)
             return
         await request.begin(200, [*SSE_HEADERS, *head])
         await request.piece(written(raw))
@@ -324,7 +339,8 @@ async def _answer(
             raw, last = await outlet.take()
         if request.gone:
             continue
-        await request.piece(written(raw) if raw else b": ping\r\n\r\n", more=not last)
+        ping = b"" if last else b": ping\r\n\r\n"
+        await request.piece(written(raw) if raw else ping, more=not last)
 
 
 def _rejection(request: Request, message: Message) -> tuple[int, bytes] | None:

@@ -1,0 +1,445 @@
+"""The proxy over HTTP, and from one transport to the other."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+from tests.edges.mcp.proxy.conftest import LEGACY, MODERN, free_port
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from tests.edges.mcp.proxy.conftest import Served
+
+ACCEPT = {"accept": "application/json, text/event-stream"}
+WAYS = pytest.mark.parametrize("way", ["http", "stdio"])
+
+
+class Web:
+    """A client that speaks the bare protocol over HTTP."""
+
+    def __init__(self, port: int) -> None:
+        self.url = f"http://127.0.0.1:{port}/mcp"
+        self.http = httpx.AsyncClient(timeout=20, trust_env=False)
+        self.headers: dict[str, str] = {}
+        self.events: list[Any] = []
+
+    async def open(self, **capabilities: Any) -> httpx.Response:
+        said = {**LEGACY, "capabilities": capabilities}
+        response = await self.post(request("initialize", said))
+        self.headers = {
+            "mcp-session-id": response.headers["mcp-session-id"],
+            "mcp-protocol-version": "2025-11-25",
+        }
+        await self.post({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        return response
+
+    async def post(self, message: Any, **headers: str) -> httpx.Response:
+        sent = {**ACCEPT, **self.headers, **headers}
+        return await self.http.post(self.url, json=message, headers=sent)
+
+    async def ask(self, message: Any, **headers: str) -> Any:
+        """The answer, however it comes; what came before it is in `events`."""
+        response = await self.post(message, **headers)
+        if not response.headers["content-type"].startswith("text/event-stream"):
+            return response.json()
+        found = [json.loads(line[6:]) for line in response.text.splitlines() if len(line) > 6
+                 and line.startswith("data: ")]  # fmt: skip
+        self.events += found[:-1]
+        return found[-1]
+
+    async def call(self, tool: str, arguments: Any = None, **params: Any) -> Any:
+        return await self.ask(
+            request("tools/call", {"name": tool, "arguments": arguments or {}, **params})
+        )
+
+    async def modern(self, tool: str, arguments: Any = None, **params: Any) -> httpx.Response:
+        said = {"name": tool, "arguments": arguments or {}, "_meta": MODERN, **params}
+        return await self.post(request("tools/call", said), **modern_headers("tools/call", tool))
+
+
+def modern_headers(method: str, name: str = "") -> dict[str, str]:
+    found = {"mcp-protocol-version": "2026-07-28", "mcp-method": method}
+    return {**found, "mcp-name": name} if name else found
+
+
+numbers = itertools.count(1)
+
+
+def request(method: str, params: Any = None, request_id: Any = None) -> dict[str, Any]:
+    request_id = next(numbers) if request_id is None else request_id
+    return {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params or {}}
+
+
+async def cancelled(web: Web) -> int:
+    """How many calls the server was told to give up."""
+    if web.headers:
+        return len(json.loads(text_of(await web.call("was_cancelled"))))
+    return len(json.loads(text_of((await web.modern("was_cancelled")).json())))
+
+
+async def more_than(before: int, web: Web) -> bool:
+    for _ in range(100):
+        if await cancelled(web) > before:
+            return True
+        await asyncio.sleep(0.05)
+    return False
+
+
+def text_of(answer: Any) -> str:
+    return str(answer["result"]["content"][0]["text"])
+
+
+@pytest.fixture
+async def webs() -> AsyncIterator[Any]:
+    made: list[Web] = []
+
+    def make(port: int) -> Web:
+        made.append(Web(port))
+        return made[-1]
+
+    yield make
+    for web in made:
+        await web.http.aclose()
+
+
+@WAYS
+async def test_a_session_opens_serves_calls_and_ends(
+    ports: dict[str, int], webs: Any, way: str
+) -> None:
+    web = webs(ports[way])
+
+    opened = await web.open()
+    answer = await web.call("add", {"a": "1", "b": 2})
+    ended = await web.http.delete(web.url, headers=web.headers)
+    after = await web.post(request("ping"))
+
+    assert opened.status_code == 200
+    assert text_of(answer) == "3"
+    assert ended.status_code == 200
+    assert after.status_code == 404
+
+
+@WAYS
+async def test_a_session_that_is_gone_is_not_found(
+    ports: dict[str, int], webs: Any, way: str
+) -> None:
+    web = webs(ports[way])
+
+    response = await web.post(request("tools/list"), **{"mcp-session-id": "gone"})
+    called = await web.post(request("tools/call", {"name": "add"}), **{"mcp-session-id": "gone"})
+
+    assert response.status_code == 404
+    assert called.status_code == 404
+
+
+@WAYS
+async def test_a_call_without_a_session_is_answered(
+    ports: dict[str, int], webs: Any, way: str
+) -> None:
+    web = webs(ports[way])
+
+    answers = await asyncio.gather(*(web.modern("add", {"a": n, "b": 1}) for n in range(20)))
+    unknown = await web.modern("ad")
+
+    assert [text_of(a.json()) for a in answers] == [str(n + 1) for n in range(20)]
+    assert answers[0].json()["result"]["resultType"] == "complete"
+    assert unknown.status_code == 400
+    assert unknown.json()["error"]["data"]["hints"] == ["add"]
+
+
+@WAYS
+async def test_headers_that_do_not_fit_the_body_are_refused(
+    ports: dict[str, int], webs: Any, way: str
+) -> None:
+    web = webs(ports[way])
+    await web.modern("add", {"a": 1, "b": 1})
+
+    said = {"name": "add", "arguments": {"a": 1, "b": 2}, "_meta": MODERN}
+    response = await web.post(request("tools/call", said), **modern_headers("tools/call", "hang"))
+
+    assert response.status_code == 400
+    assert response.json()["error"]["code"] == -32020
+
+
+@WAYS
+async def test_progress_and_logs_come_on_the_stream_of_their_call(
+    ports: dict[str, int], webs: Any, way: str
+) -> None:
+    web = webs(ports[way])
+    await web.open()
+
+    await web.call("test_tool_with_progress", _meta={"progressToken": "p"})
+    reported = [e["params"]["progress"] for e in web.events if "progress" in e.get("method", "")]
+    await web.call("test_tool_with_logging")
+    logged = [e for e in web.events if e.get("method") == "notifications/message"]
+
+    assert reported == [0, 50, 100]
+    assert len(logged) == 3
+
+
+@WAYS
+async def test_two_clients_do_not_hear_of_each_other(
+    ports: dict[str, int], webs: Any, way: str
+) -> None:
+    port = ports[way]
+    one, other = webs(port), webs(port)
+    await one.open(sampling={})
+    await other.open(roots={})
+
+    said = await asyncio.gather(
+        *(
+            web.call("test_tool_with_progress", _meta={"progressToken": "same"})
+            for web in (one, other)
+        ),
+        one.call("what_can_the_client"),
+    )
+
+    assert len(said) == 3
+    assert len(one.events) == len(other.events) == 3
+    assert json.loads(text_of(said[2])) == {"sampling": {}}
+    assert json.loads(text_of(await other.call("what_can_the_client"))) == {"roots": {}}
+
+
+@WAYS
+async def test_a_disconnect_is_a_cancellation_where_there_is_no_session(
+    ports: dict[str, int], webs: Any, way: str
+) -> None:
+    web = webs(ports[way])
+    await web.modern("add", {"a": 1, "b": 1})
+
+    before = await cancelled(web)
+    hanging = asyncio.create_task(web.modern("hang"))
+    await asyncio.sleep(0.5)
+    hanging.cancel()
+    await asyncio.wait({hanging})
+
+    assert await more_than(before, web)
+
+
+@WAYS
+async def test_a_cancellation_in_a_session_reaches_the_server(
+    ports: dict[str, int], webs: Any, way: str
+) -> None:
+    web = webs(ports[way])
+    await web.open()
+
+    before = await cancelled(web)
+    hanging = asyncio.create_task(web.post(request("tools/call", {"name": "hang"}, "h")))
+    await asyncio.sleep(0.5)
+    params = {"requestId": "h", "reason": "enough"}
+    told = await web.post({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
+    assert told.status_code == 202
+    assert await more_than(before, web)
+    assert '"result"' not in (await hanging).text
+
+
+@WAYS
+async def test_a_person_is_asked_on_the_stream_of_the_call(
+    ports: dict[str, int], webs: Any, way: str
+) -> None:
+    web = webs(ports[way])
+    await web.open(elicitation={})
+    said = {"name": "remove", "arguments": {"message": "it"}}
+    sent = {**ACCEPT, **web.headers}
+    answers = []
+
+    async with web.http.stream(
+        "POST", web.url, json=request("tools/call", said, 5), headers=sent
+    ) as stream:
+        async for line in stream.aiter_lines():
+            if not line.startswith("data: {"):
+                continue
+            message = json.loads(line[6:])
+            if message.get("method") == "elicitation/create":
+                result = {"action": "accept", "content": {"decision": "once"}}
+                answer = {"jsonrpc": "2.0", "id": message["id"], "result": result}
+                assert (await web.post(answer)).status_code == 202
+            else:
+                answers.append(message)
+
+    assert [text_of(a) for a in answers] == ["removed it"]
+
+
+async def test_a_stream_that_the_server_closes_is_resumed_through_the_proxy(
+    ports: dict[str, int], webs: Any
+) -> None:
+    web = webs(ports["http"])
+    await web.open()
+
+    said = request("tools/call", {"name": "test_reconnection"}, "again")
+    first = await web.post(said)
+    ids = [line[4:] for line in first.text.splitlines() if line.startswith("id: ")]
+    headers = {"accept": "text/event-stream", **web.headers, "last-event-id": ids[-1]}
+    found: Any = None
+    async with web.http.stream("GET", web.url, headers=headers) as stream:
+        async for line in stream.aiter_lines():
+            if line.startswith("data: {") and json.loads(line[6:]).get("id") == "again":
+                found = json.loads(line[6:])
+                break
+
+    assert '"result"' not in first.text
+    assert "retry: 200" in first.text
+    assert text_of(found) == "Reconnection test completed"
+
+
+async def test_a_call_that_is_resumed_is_guarded_like_any_other(
+    served: Served, ports: dict[str, int], webs: Any, tmp_path: Any
+) -> None:
+    policy = tmp_path / "short.toml"
+    policy.write_text('extends = "mcp-proxy"\n[tools."*"]\nidle_timeout_s = 0.1\n')
+    web = webs(served.before(ports["direct"], "--policy", str(policy)))
+    await web.open()
+
+    first = await web.post(request("tools/call", {"name": "test_reconnection"}, "again"))
+    after = await web.call("add", {"a": 1, "b": 1})
+
+    assert '"result"' not in first.text or "attempt_timeout" in first.text
+    assert text_of(after) == "2"
+
+
+@pytest.mark.parametrize("method", ["tools/list", "tools/call", "prompts/list"])
+async def test_a_server_that_is_away_gives_an_error_and_is_found_again(
+    served: Served, webs: Any, method: str
+) -> None:
+    server = served.everything()
+    web = webs(served.before(server))
+    params = {"name": "add", "arguments": {"a": 1, "b": 2}, "_meta": MODERN}
+    headers = modern_headers(method, "add" if method == "tools/call" else "")
+    before = await web.post(request(method, params), **headers)
+
+    served.kill(server)
+    away = (await web.post(request(method, params), **headers)).json()
+    served.everything(server)
+    back = await web.post(request(method, params), **headers)
+
+    assert before.status_code == back.status_code == 200
+    assert "error" in away or away["result"]["isError"]
+    assert "tools" not in away.get("result", {})
+
+
+@WAYS
+async def test_other_host_names_and_origins_may_not_come_in(
+    ports: dict[str, int], webs: Any, way: str
+) -> None:
+    web = webs(ports[way])
+    port = web.url.rpartition(":")[2].partition("/")[0]
+
+    statuses = [
+        (await web.post(request("ping"), **headers)).status_code
+        for headers in (
+            {"host": "evil.example"},
+            {"host": f"evil.example:{port}"},
+            {"origin": "https://evil.example"},
+            {"origin": "null"},
+        )
+    ]
+    local = await web.post(
+        request("initialize", LEGACY), host=f"localhost:{port}", origin=f"http://localhost:{port}"
+    )
+
+    assert statuses == [421, 421, 403, 403]
+    assert local.status_code == 200
+
+
+async def test_a_token_is_asked_for_and_not_passed_on(
+    served: Served, ports: dict[str, int], webs: Any
+) -> None:
+    options = ("--url", f"http://127.0.0.1:{ports['direct']}/mcp")
+    web = webs(served.proxy(*options, SEAWALL_PROXY_TOKEN="s3cret"))
+
+    without = await web.post(request("initialize", LEGACY))
+    wrong = await web.post(request("initialize", LEGACY), authorization="Bearer s3cre")
+    right = await web.post(request("initialize", LEGACY), authorization="Bearer s3cret")
+
+    assert (without.status_code, wrong.status_code, right.status_code) == (401, 401, 200)
+
+
+async def test_an_address_that_others_reach_needs_a_token() -> None:
+    process = await asyncio.create_subprocess_exec(
+        *(
+            sys.executable,
+            "-m",
+            "seawall",
+            "proxy",
+            "--url",
+            "http://127.0.0.1:1/mcp",
+        ),
+        *("--http", f"0.0.0.0:{free_port()}"),
+        stderr=asyncio.subprocess.PIPE,
+    )
+
+    _, said = await asyncio.wait_for(process.communicate(), 20)
+
+    assert process.returncode == 2
+    assert b"--token-file" in said
+
+
+@WAYS
+async def test_a_body_beyond_the_bound_is_refused(
+    ports: dict[str, int], webs: Any, way: str
+) -> None:
+    web = webs(ports[way])
+
+    response = await web.post(request("ping", {"x": "a" * (17 * 1024 * 1024)}))
+
+    assert response.status_code == 413
+
+
+@WAYS
+async def test_large_results_pass(ports: dict[str, int], webs: Any, way: str) -> None:
+    web = webs(ports[way])
+    await web.open()
+
+    answer = await web.call("large", {"bytes": 3_000_000})
+
+    assert len(text_of(answer)) == 3_000_000
+
+
+async def test_a_batch_with_a_call_is_refused_over_http(ports: dict[str, int], webs: Any) -> None:
+    web = webs(ports["http"])
+    await web.open()
+
+    response = await web.post([request("tools/call", {"name": "add"})])
+
+    assert response.status_code == 400
+
+
+async def test_the_servers_own_question_passes_without_a_session(
+    ports: dict[str, int], webs: Any
+) -> None:
+    web = webs(ports["http"])
+    can = {**MODERN, "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}}}
+
+    first = (await web.modern("ask_first", {"message": "m"}, _meta=can)).json()["result"]
+    answers = {"count": {"action": "accept", "content": {"count": 3}}}
+    second = await web.modern(
+        "ask_first", {"message": "m"}, _meta=can, inputResponses=answers,
+        requestState=first["requestState"],
+    )  # fmt: skip
+
+    assert first["resultType"] == "input_required"
+    assert first["requestState"] == "half way"
+    assert text_of(second.json()) == "half way: {'count': 3}"
+
+
+async def test_a_signal_ends_it_although_streams_are_open(served: Served, webs: Any) -> None:
+    port = served.on_stdio()
+    web = webs(port)
+    await web.open()
+    hanging = asyncio.create_task(web.post(request("tools/call", {"name": "hang"}, "h")))
+    await asyncio.sleep(0.3)
+
+    begun = time.monotonic()
+    served.processes[port].terminate()
+    await asyncio.to_thread(served.processes[port].wait, 10)
+    hanging.cancel()
+
+    assert time.monotonic() - begun < 6
