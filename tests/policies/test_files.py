@@ -152,7 +152,7 @@ def test_an_agent_that_only_reads_is_refused_what_is_not_listed() -> None:
         ("mcp-proxy", a_tool(imported=True), "timeout_s", None),
         ("mcp-proxy", a_tool(imported=True), "idle_timeout_s", 120.0),
         ("mcp-proxy", a_tool(imported=True), "deadline_s", 1800.0),
-        ("mcp-proxy", a_tool(imported=True), "rate", "1200/minute"),
+        ("mcp-proxy", a_tool(imported=True), "rate", "6000/minute"),
         ("mcp-proxy", a_tool("drop", Annotations.for_destroying()), "max_retries", 2),
         ("mcp-proxy", a_tool("server__ask_user", imported=True), "idle_timeout_s", None),
         ("gateway", a_tool(), "rate_key", ("tool", "caller")),

@@ -48,6 +48,7 @@ class Connection(asyncio.Protocol):
         self._headers_done = False
         self._done = False
         self._lost = False
+        self._keep = False
         self.status = 0
         self.headers: Headers = []
         self.idle_since = 0.0
@@ -99,6 +100,8 @@ class Connection(asyncio.Protocol):
     def on_message_complete(self) -> None:
         """The body is there."""
         self._done = self._headers_done
+        # Asked here: afterwards the parser speaks of the answer that is to follow.
+        self._keep = bool(self._parser.should_keep_alive())
         if self._done and self.on_end is not None:
             on_end, self.on_end = self.on_end, None
             # Not inside the parser, which still has to say whether the connection is kept.
@@ -108,7 +111,7 @@ class Connection(asyncio.Protocol):
     def is_usable(self) -> bool:
         """Whether another request may follow."""
         closing = self._transport is None or self._transport.is_closing()
-        return self._done and not self._lost and not closing and self._parser.should_keep_alive()
+        return self._done and self._keep and not self._lost and not closing
 
     @property
     def is_lost(self) -> bool:
@@ -123,7 +126,7 @@ class Connection(asyncio.Protocol):
         self._parser = httptools.HttpResponseParser(self)
         self._pieces.clear()
         self._queued = 0
-        self._headers_done = self._done = False
+        self._headers_done = self._done = self._keep = False
         self.status, self.headers = 0, []
         if self._transport is not None:
             self._transport.write(data)
