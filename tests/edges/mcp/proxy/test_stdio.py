@@ -647,6 +647,24 @@ async def test_a_result_is_cut_only_where_a_policy_says_so(start: Start) -> None
     assert len(text_of(answer)) < 9_000
 
 
+async def test_equal_calls_are_answered_equally_often_as_they_come(start: Start) -> None:
+    bare = await start()
+
+    answers = [await bare.call("t", {"a": 1}) for _ in range(12)]
+
+    assert all(a["result"] == answers[0]["result"] for a in answers)
+    assert len(bare.heard("tools/call")) == 12
+
+
+async def test_a_policy_may_look_for_loops(start: Start) -> None:
+    bare = await start(policy='extends = "mcp-proxy"\n[loop]\nthreshold = 3\n')
+
+    answers = [await bare.call("t", {"a": 1}) for _ in range(5)]
+
+    failure = answers[-1]["result"]["_meta"]["seawall/failure"]
+    assert failure["reason"] == "loop_detected"
+
+
 async def test_a_second_call_under_the_same_id_is_refused(start: Start) -> None:
     bare = await start({"t": "reply_at:0.5"})
     call = {"jsonrpc": "2.0", "id": "c", "method": "tools/call", "params": {"name": "t"}}

@@ -54,8 +54,6 @@ class Guard:
         self.pipeline = Pipeline(
             registry,
             policies=policies,
-            # A client may well ask the same again and again: it is no business of ours.
-            loop=None,
             confirm=_allowed if client_asks else self._confirm,
             clock=self.clock,
             chance=self.chance,
