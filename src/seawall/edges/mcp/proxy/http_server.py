@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 ACCEPT = (b"accept", b"application/json, text/event-stream")
 JSON = (b"content-type", b"application/json")
 
+SSE = "text/event-stream"
+
 RESUME_TRIES = 5
 RESUME_AFTER_S = 1.0
 GOODBYE_WITHIN_S = 2.0
@@ -170,7 +172,7 @@ class HttpServer:
     async def _taken(self, response: Response, message: Message) -> None:
         """Hand on what an answer brings; raises `ServerGone` if it answers no request."""
         envelope = message.envelope
-        if response.kind == "text/event-stream" and response.status == 200:
+        if response.kind == SSE and response.status == 200:
             await self._events(response, message)
             return
         body = await response.body()
@@ -207,10 +209,10 @@ class HttpServer:
             await self._clock.sleep(retry_s)
             headers = [*self._own_headers(), (b"last-event-id", last)]
             async with self._client.open("GET", headers) as resumed:
-                if resumed.kind != "text/event-stream":
+                if resumed.kind != SSE:
                     raise ServerGone("the server's stream cannot be resumed", may_have_run=True)
                 following, retry_s = await self._streamed(resumed, asked, retry_s)
-            if following is not None and following != last and following:
+            if following:
                 tries = 0
             last = following if following is None else following or last
 
@@ -261,7 +263,7 @@ class HttpServer:
             resumed = [(b"last-event-id", last)] if last else []
             try:
                 async with self._client.open("GET", [*self._own_headers(), *resumed]) as response:
-                    if response.status != 200 or response.kind != "text/event-stream":
+                    if response.status != 200 or response.kind != SSE:
                         return
                     found, retry_s = await self._streamed(response, None, retry_s)
                     last = found or last
