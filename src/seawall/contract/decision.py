@@ -60,3 +60,12 @@ class PendingApproval(msgspec.Struct, frozen=True, kw_only=True):
     decided: float | None = None
     state: Any = None
     """Opaque to Seawall: what the caller needs to go on with."""
+    decided_by: str = ""
+    arguments: str = ""
+    """What would run, as JSON text for a person: bounded, and without secrets."""
+    digest: str = ""
+    """Of all arguments; they are checked against it before they run."""
+    session_id: str = ""
+    caller: str = ""
+    batch_id: str = ""
+    """The request that it is part of: all calls of one turn."""

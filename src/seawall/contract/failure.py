@@ -38,6 +38,7 @@ REASONS: dict[str, FailureCode] = {
     "approval_denied": FailureCode.PERMISSION_DENIED,
     "approval_expired": FailureCode.PERMISSION_DENIED,
     "approval_mismatch": FailureCode.PERMISSION_DENIED,
+    "approval_used": FailureCode.PERMISSION_DENIED,
     "denied_by_policy": FailureCode.PERMISSION_DENIED,
     "loop_detected": FailureCode.PERMISSION_DENIED,
     "permission_denied": FailureCode.PERMISSION_DENIED,

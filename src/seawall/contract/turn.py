@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from seawall.contract.decision import PendingApproval
+from seawall.contract.approval import ApprovalBatch
 from seawall.contract.result import ToolResult
 
 
@@ -53,7 +53,7 @@ class TurnOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
     results: tuple[ToolResult, ...] = ()
     status: TurnStatus = TurnStatus.DONE
-    approval: PendingApproval | None = None
+    approval: ApprovalBatch | None = None
     """What a person has to answer, if the turn waits."""
     messages: tuple[Any, ...] = ()
     """What hooks want the model to read after the results, in the order of the calls."""

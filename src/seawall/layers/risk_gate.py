@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 import math
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -44,12 +45,18 @@ APPROVED = "risk_gate:approved"
 MAX_REASON = 300
 
 
+Later = Callable[["Invocation", Decision], "Awaitable[ToolResult | None]"]
+"""Gives the answer for now to a call that waits for a person; None if it cannot wait."""
+
+
 class Gate(msgspec.Struct, frozen=True):
     """Who decides about calls, and who is asked. Without `confirm` there is nobody to ask."""
 
     policy: CallPolicy = RiskPolicy()
     confirm: Confirm | None = None
     answer_within_s: float | None = 300.0
+    later: Later | None = None
+    """Lets a call wait where nobody can be asked now; the pipeline's own."""
 
     def __post_init__(self) -> None:
         faults = []
@@ -101,6 +108,7 @@ class RiskGate:
         self._open = action is Action.ALLOW
         self._may_be_allowed = self._open or action is Action.ASK
         self._by_policy = ("policy", "" if self._fixed is None else self._fixed.reason)
+        self._later = None if self._shadow else gate.later
         self._questions: Questions | None = None
         if gate.confirm is not None and not self._shadow:
             # Kept with the tool's state: a gate may be gone before those it asked have ended.
@@ -172,6 +180,9 @@ class RiskGate:
 
     async def _asked(self, call: Invocation, decision: Decision) -> ToolResult | None:
         if self._questions is None:
+            waiting = None if self._later is None else await self._later(call, decision)
+            if waiting is not None:
+                return waiting
             why = f"it needs a person's approval ({decision.reason}) and nobody can be asked here"
             return self._refused(call, "approval_required", why)
         outcome = await self._questions.outcome(call, decision)

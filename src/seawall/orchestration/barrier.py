@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from seawall.layers.room import Room
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 
     from seawall.contract.result import ToolResult
     from seawall.pipeline.clock import Clock
@@ -58,8 +58,12 @@ class Barrier:
         """Hand the place on."""
         self._room.leave()
 
-    async def run(self, jobs: Iterable[Job]) -> None:
+    async def run(
+        self, jobs: Iterable[Job], before: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
         """Run all: each starts when the one before is past its gates or at its end.
+
+        When all are, `before` is awaited, and then they may go on.
 
         A job that raises, which is a defect, and a cancel from outside end them all; either way
         no task is left behind.
@@ -73,6 +77,8 @@ class Barrier:
                 tasks.append(task)
                 await ticket.past
                 _raise_first([task])
+            if before is not None:
+                await before()
             self._open(self._width)
             if tasks:
                 await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)

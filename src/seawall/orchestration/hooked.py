@@ -32,6 +32,7 @@ from seawall.pipeline.route import completed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from seawall.contract.approval import ApprovalBatch
     from seawall.contract.decision import Prepared
     from seawall.pipeline.invocation import Handler, Invocation
 
@@ -47,9 +48,16 @@ class Hooks:
 
     def __init__(self, hooks: Iterable[Hook]) -> None:
         self._pairs: list[_Pair] = []
+        self.on_approval: list[Callable[[ApprovalBatch], Any]] = []
+        """Those that want to be told of calls that wait for a person."""
         faults = []
         for position, hook in enumerate(hooks):
+            told = None if inspect.isclass(hook) else getattr(hook, "on_approval", None)
+            if callable(told):
+                self.on_approval.append(told)
             pair = _pair(hook)
+            if pair is None and callable(told):
+                continue
             if pair is None:
                 said = f"{hook!r} is no hook: an object with a method `before`, `after`, or both"
                 faults.append(Fault(said, f"hooks[{position}]"))
@@ -101,7 +109,9 @@ class _Hooked:
         if refusal is not None:
             return refusal
         contexts = [HookContext(call, call.given) for _ in self._pairs]
-        answer = await self._before(call, contexts)
+        resumed = call.aside is not None and call.aside.resumed
+        # What was approved is what they said then, so they are not asked again.
+        answer = None if resumed else await self._before(call, contexts)
         if isinstance(answer, ToolResult):
             result = answer
         elif isinstance(answer, Defer):
@@ -180,7 +190,7 @@ class _Hooked:
             context.chance,
             context.states,
             context.count,
-            {Gate: Gate(_Asks(answer.reason), gate.confirm, gate.answer_within_s)},
+            {Gate: msgspec.structs.replace(gate, policy=_Asks(answer.reason))},
         )
 
         async def approved(call: Invocation) -> ToolResult:

@@ -7,6 +7,8 @@ import weakref
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+from msgspec.structs import replace
+
 from seawall.contract.decision import Action, Decision
 from seawall.contract.errors import ConfigurationError, Fault
 from seawall.contract.failure import FailureCode
@@ -15,6 +17,11 @@ from seawall.layers.environment import Environment
 from seawall.layers.ledger import EffectLedger
 from seawall.layers.risk_gate import Gate, RiskGate
 from seawall.layers.risk_policies import AllowlistPolicy, CallPolicy, RiskPolicy
+from seawall.orchestration.approvals.desk import Approvals
+from seawall.orchestration.approvals.grounds import Grounds
+from seawall.orchestration.approvals.kept import encoded_state
+from seawall.orchestration.approvals.later import Later
+from seawall.orchestration.approvals.resuming import Resuming
 from seawall.orchestration.calls import members_of
 from seawall.orchestration.front import RowDoors
 from seawall.orchestration.given import (
@@ -56,6 +63,7 @@ if TYPE_CHECKING:
     from seawall.contract.decision import Prepared
     from seawall.contract.tool import Tool, ToolCall
     from seawall.contract.turn import TurnEvent, TurnOutcome
+    from seawall.orchestration.approvals.settings import ApprovalSettings
     from seawall.orchestration.hooks import Hook
     from seawall.pipeline.recorder import Recorder
     from seawall.pipeline.route import Route
@@ -91,6 +99,7 @@ class Pipeline:
         max_turn_width: int = 16,
         environment: Environment | None = None,
         risk: CallPolicy | Gate | None = None,
+        approvals: ApprovalSettings | None = None,
         confirm: Callable[..., Any] | None = None,
         trace: TraceRecorder | None = None,
         usage: UsageTracker | None = None,
@@ -151,12 +160,16 @@ class Pipeline:
             self._recorders += (self._audit,)
         self._numbers = itertools.count(1)
         self._prefix = self._chance.token(4)
+        around = Hooks(hooks)
+        self.approvals = Approvals(approvals, self.clock, self._chance, around.on_approval)
+        self._later = None if approvals is None else Later(self.approvals)
         self._own_gate = risk is not None
         self._confirm = confirm
         self._gate = (
-            risk if isinstance(risk, Gate) else self._made_gate(risk, confirm, self.policies)
+            replace(risk, later=self._later)
+            if isinstance(risk, Gate)
+            else self._made_gate(risk, confirm, self.policies)
         )
-        around = Hooks(hooks)
         self._builder = Builder(
             policies=self.policies,
             layers=listed(layers),
@@ -185,7 +198,16 @@ class Pipeline:
             self._invocation,
             self._run_in_turn,
             self._unknown_in_turn,
+            None if approvals is None else self.approvals,
         )
+        grounds = Grounds(
+            self._doors,
+            lambda: self._gate,
+            RiskGate in self._builder.layers,
+            self._builder.preparing,
+            self.new_key,
+        )
+        self._resuming = Resuming(grounds, self.approvals)
         for tool in self.registry:
             if self.registry.quarantine_reason(tool.name) is None:
                 self.tool_added(tool)
@@ -223,7 +245,8 @@ class Pipeline:
         settings = policies.risk
         if policy is None and settings.allow is not None:
             policy = AllowlistPolicy(settings.allow, settings.ask, settings.deny)
-        return Gate(policy=policy or RiskPolicy(settings.ask_from), confirm=confirm)
+        policy = policy or RiskPolicy(settings.ask_from)
+        return Gate(policy=policy, confirm=confirm, later=self._later)
 
     async def call(
         self,
@@ -237,12 +260,16 @@ class Pipeline:
         idempotency_key: str | None = None,
         on_progress: Progress | None = None,
         truncated: bool = False,
+        carry: Any = None,
     ) -> ToolResult:
         """Call one tool. Every outcome is a result; only the caller's cancel is raised.
 
         `arguments` is a mapping or JSON text as a model sends it. `timeout_s` bounds each attempt
         instead of the policy's, `deadline_s` the whole call: gates, waits and attempts together.
         `truncated` says that the provider cut the call off, so that it is refused.
+
+        A call that has to wait for a person is refused as `approval_required`, with the id of its
+        approval in `metadata["approval_id"]`; `carry` is kept with it, and must be JSON.
         """
         call_id = call_id if isinstance(call_id, str) else _id_of(call_id)
         route = self._routes.get(name) if isinstance(name, str) else None
@@ -263,6 +290,9 @@ class Pipeline:
             call.idempotency_key = idempotency_key
         if on_progress is not None:
             call.on_progress = on_progress
+        if carry is not None:
+            encoded_state(carry)
+            call.beside().carry = carry
         return await self._run(route, call, timeout_s, deadline_s, watch)
 
     async def turn(
@@ -273,6 +303,7 @@ class Pipeline:
         truncated: bool = False,
         execution: Literal["parallel", "sequential"] | None = None,
         on_event: Callable[[TurnEvent], Any] | None = None,
+        carry: Any = None,
     ) -> TurnOutcome:
         """Run the calls that a model made at once; one result for each, in their order.
 
@@ -280,7 +311,12 @@ class Pipeline:
         together, `max_turn_width` at once, unless `execution` or one of the tools wants them in
         sequence. `truncated` says that the provider cut the answer off: nothing is run then.
         `on_event`, a plain function, is told of starts, progress and ends as they happen.
+
+        With `approvals`, a turn of which a call has to wait for a person runs nothing: its status
+        is `waiting`, and `approval` says what to answer. `carry` is kept with it, and must be JSON.
         """
+        if carry is not None:
+            encoded_state(carry)
         self._home.enter()
         if session is not None:
             check_session(session)
@@ -294,6 +330,7 @@ class Pipeline:
             turn_id=turn_id,
             truncated=truncated,
             on_event=on_event,
+            carry=carry,
         )
         if self._audit is None:
             return await turn.run(execution)
@@ -301,6 +338,30 @@ class Pipeline:
             outcome = await turn.run(execution)
             ended(outcome.status, outcome.reason)
             return outcome
+
+    async def resume(
+        self,
+        approval_id: str,
+        *,
+        arguments: Mapping[str, Any] | None = None,
+        session: Session | None = None,
+        on_event: Callable[[TurnEvent], Any] | None = None,
+    ) -> TurnOutcome:
+        """Run what was approved, once: tools, schemas, rules, session and arguments as approved.
+
+        What is not so any more is refused, and the approval stays good. `arguments` are needed
+        where none were kept for lack of a key: those of the call, or of each by its call id; they
+        have to be those that were approved. Without `session` it is that of the request.
+        """
+        self._home.enter()
+        return await self._resuming.resume(
+            approval_id, arguments=arguments, session=session, on_event=on_event
+        )
+
+    async def outcome(self, approval_id: str) -> TurnOutcome:
+        """Give what came of a request; `waiting`, as long as nothing did. Runs nothing."""
+        self._home.enter()
+        return await self._resuming.outcome(approval_id)
 
     def _new_id(self) -> str:
         return f"{self._prefix}-{next(self._numbers)}"

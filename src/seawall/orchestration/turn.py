@@ -18,16 +18,20 @@ from seawall.contract.result import ToolResult
 from seawall.contract.turn import TurnEvent, TurnOutcome, TurnStatus
 from seawall.orchestration.barrier import Barrier
 from seawall.orchestration.hook_results import not_begun
-from seawall.pipeline.foreign import told
+from seawall.orchestration.waiting import Waiting, needs_approval, not_stored, waits_too
+from seawall.pipeline.foreign import guarded_async, told
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
+    from seawall.contract.approval import ApprovalBatch
+    from seawall.contract.decision import Decision
     from seawall.contract.tool import ToolCall
     from seawall.orchestration.barrier import Ticket
     from seawall.orchestration.calls import Member
     from seawall.orchestration.loop import LoopDetector
     from seawall.orchestration.loop_policy import LoopFinding
+    from seawall.orchestration.waiting import Freezes
     from seawall.pipeline.aside import Aside
     from seawall.pipeline.clock import Clock
     from seawall.pipeline.invocation import Invocation
@@ -53,6 +57,8 @@ class Doors(NamedTuple):
     run: Callable[[Route, Invocation], Awaitable[ToolResult]]
     not_callable: Callable[[ToolCall, str, Session], ToolResult]
     """Answers for a name that cannot be called."""
+    approvals: Freezes | None = None
+    """Keeps turns that wait for a person; None if they cannot."""
 
 
 class Turn:
@@ -67,6 +73,7 @@ class Turn:
         turn_id: str,
         truncated: bool,
         on_event: Callable[[TurnEvent], Any] | None,
+        carry: Any = None,
     ) -> None:
         if on_event is not None and not callable(on_event):
             raise TypeError(f"on_event must be a function; it is {on_event!r:.80}")
@@ -87,6 +94,10 @@ class Turn:
         """By a hook: how, and why."""
         self._judged: LoopFinding | None = None
         self._barrier = Barrier(doors.clock, doors.width)
+        self._asked: dict[Invocation, Decision] = {}
+        self._carry = carry
+        self._execution: str | None = None
+        self._approval: ApprovalBatch | None = None
 
     async def run(self, execution: str | None) -> TurnOutcome:
         """Run all calls, and say what came of them."""
@@ -94,13 +105,64 @@ class Turn:
             calls = tuple(member.call for member in self._members)
             self._judged = await self._doors.loop.judged(self._session, calls)
         singles = (m for m in self._members if not self._started_as_twin(m))
-        if self._is_sequential(execution):
+        self._execution = execution
+        is_sequential = self._is_sequential(execution)
+        if self._gates_first:
+            width = 1 if is_sequential else self._doors.width
+            self._barrier = Barrier(self._doors.clock, width)
+            jobs = (partial(self._one, member) for member in singles)
+            await self._barrier.run(jobs, self._freeze)
+            self._put_in_order()
+        elif is_sequential:
             for member in singles:
                 await self._one(member)
         else:
             await self._barrier.run(partial(self._one, member) for member in singles)
             self._put_in_order()
         return self._outcome()
+
+    @property
+    def _gates_first(self) -> bool:
+        """Whether all gates are passed before anything runs, even if it runs one by one."""
+        return self._doors.approvals is not None
+
+    async def wait_for_answer(self, call: Invocation, decision: Decision) -> ToolResult | None:
+        """Hold a call until all of the turn are past their gates, and its wait is stored."""
+        turnstile = call.beside().turnstile
+        if self._doors.approvals is None or turnstile is None:
+            return None
+        self._asked[call] = decision
+        return await turnstile.enter()
+
+    async def _freeze(self) -> None:
+        """Store the turn if a person has to be asked about any of its calls."""
+        approvals = self._doors.approvals
+        if approvals is None or not self._asked or self.ended is not None:
+            return
+        batch_id = approvals.new_id()
+        waiting = [self._waiting(member) for member in self._members]
+        self._approval = await guarded_async(
+            f"storing approval {batch_id} failed",
+            lambda: approvals.freeze(
+                batch_id, waiting, self._session, execution=self._execution, state=self._carry
+            ),
+            lambda _: None,
+        )
+        if self._approval is None:
+            self.end(TurnStatus.DONE, "a request for approval could not be stored")
+        else:
+            self.end(TurnStatus.WAITING, f"a person has to answer first: {batch_id}")
+
+    def _waiting(self, member: Member) -> Waiting:
+        call, twin_of = self._calls.get(member), member.twin_of
+        return Waiting(
+            member.call_id,
+            member.call.name[:MAX_SHOWN],
+            call,
+            None if call is None else self._asked.get(call),
+            member.result if twin_of is None else None,
+            None if twin_of is None else twin_of.position,
+        )
 
     def end(self, status: TurnStatus, reason: str) -> None:
         """Begin nothing more; the first who says so gives the reason."""
@@ -172,7 +234,14 @@ class Turn:
     def _refused(self, call: Invocation) -> ToolResult | None:
         if self._judged is not None and self._doors.loop is not None:
             return self._doors.loop.refused(call, self._judged)
-        return None if self.ended is None else not_begun(call, *self.ended)
+        if self.ended is None:
+            return None
+        if self._approval is not None:
+            decision = self._asked.get(call)
+            batch_id = self._approval.id
+            waits = None if decision is None else needs_approval(call, batch_id, decision)
+            return waits or waits_too(call, batch_id)
+        return not_stored(call) if call in self._asked else not_begun(call, *self.ended)
 
     def _of_unknown(self, member: Member) -> ToolResult:
         if self._truncated or member.call.truncated:
@@ -235,7 +304,13 @@ class Turn:
         results = tuple(member.result for member in self._members)
         status, reason = self._status(results)
         messages = [message for aside in self._asides() for message in aside.messages]
-        return TurnOutcome(results=results, status=status, messages=tuple(messages), reason=reason)
+        return TurnOutcome(
+            results=results,
+            status=status,
+            approval=self._approval,
+            messages=tuple(messages),
+            reason=reason,
+        )
 
     def _status(self, results: Sequence[ToolResult]) -> tuple[TurnStatus, str]:
         if self.ended is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from seawall.contract.decision import Decision
     from seawall.contract.result import ToolResult
     from seawall.contract.span import Digest
     from seawall.contract.turn import TurnStatus
@@ -32,6 +33,10 @@ class Ending(Protocol):
 
     def end(self, status: TurnStatus, reason: str) -> None:
         """Begin nothing more; the first who says so gives the reason."""
+        ...
+
+    async def wait_for_answer(self, call: Any, decision: Decision) -> ToolResult | None:
+        """Have the whole turn wait for a person; None if it cannot."""
         ...
 
 
@@ -63,7 +68,16 @@ class Alone:
 class Aside:
     """What turns and hooks keep about a call; most calls have none."""
 
-    __slots__ = ("limit", "messages", "seen", "signature", "turn", "turnstile")
+    __slots__ = (
+        "carry",
+        "limit",
+        "messages",
+        "resumed",
+        "seen",
+        "signature",
+        "turn",
+        "turnstile",
+    )
 
     def __init__(self) -> None:
         self.turn: Ending | None = None
@@ -78,6 +92,10 @@ class Aside:
         """Digest of what the model asked for, where a hook changed it."""
         self.seen: int | None = None
         """What the loop detector keeps of it: a fingerprint of the call with its result."""
+        self.resumed = False
+        """Whether a person approved it before: hooks have seen it then, and it waits no more."""
+        self.carry: Any = None
+        """The caller's own state, kept with an approval of this call."""
 
     @property
     def alone(self) -> Alone | None:

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from seawall.contract.tool import Tool
+    from seawall.pipeline.arguments.prepare import Prepare
     from seawall.pipeline.chance import Chance
     from seawall.pipeline.clock import Clock
     from seawall.pipeline.digest import Digester
@@ -136,6 +137,11 @@ class Builder:
         self._around = around
         self._origin = clock.now()
 
+    @property
+    def layers(self) -> Sequence[LayerRecipe | Layer]:
+        """What chains are made of."""
+        return self._layers
+
     def trial(self, policies: Policies, parts: Mapping[type, Any]) -> Builder:
         """Give a builder for other policies that touches nothing of what layers remember."""
         other = copy(self)
@@ -221,6 +227,16 @@ class Builder:
             self._digester,
             self._origin,
             None,
+        )
+
+    def preparing(self, tool: Tool, policy: RunPolicy) -> Prepare:
+        """Make what prepares the arguments of a tool, as its route does, counting nothing."""
+        schemas = self._compiled(tool, policy)
+        return preparing(
+            tool,
+            policy,
+            checked=self._checks(policy),
+            compiled=None if schemas is None else schemas.arguments,
         )
 
     def _compiled(self, tool: Tool, policy: RunPolicy) -> Schemas | None:

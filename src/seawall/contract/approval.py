@@ -1,0 +1,186 @@
+"""What is kept of calls that wait for a person: one record for all calls of a turn.
+
+The record holds names, times and verdicts. Arguments, results and the caller's own state are kept
+beside it, sealed, under the keys that `payload` makes.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from seawall.contract.annotations import Risk
+from seawall.contract.decision import Action, PendingApproval
+
+
+class ApprovalStatus(StrEnum):
+    """How far the calls of one request have come."""
+
+    PENDING = "pending"
+    """A person has to answer."""
+    APPROVED = "approved"
+    """May be resumed."""
+    DENIED = "denied"
+    EXPIRED = "expired"
+    """Nobody answered in time, or nobody resumed it in time."""
+    WITHDRAWN = "withdrawn"
+    TAKEN = "taken"
+    """Somebody runs it now."""
+    DONE = "done"
+    """Every call has its result."""
+    UNKNOWN = "unknown"
+    """Whoever ran it is gone, and of some call nobody knows whether it took effect."""
+
+
+OPEN = frozenset(
+    {
+        ApprovalStatus.PENDING,
+        ApprovalStatus.APPROVED,
+        ApprovalStatus.TAKEN,
+        ApprovalStatus.UNKNOWN,
+    }
+)
+"""What somebody may still have to do something about."""
+
+
+class ApprovalBatch(msgspec.Struct, frozen=True, kw_only=True):
+    """One request to a person: the calls of a turn, of which some need an answer."""
+
+    id: str
+    status: ApprovalStatus
+    created: float
+    """Seconds since the epoch, as all times here."""
+    expires: float | None = None
+    session_id: str = ""
+    caller: str = ""
+    calls: int = 1
+    """All calls of the turn, those that need no answer among them."""
+    approvals: tuple[PendingApproval, ...] = ()
+    """Those that need one, in the order of the turn."""
+    state: object = None
+    """What the caller gave to go on with."""
+    owner: str = ""
+    """Who runs it now, or ran it last."""
+    lease_until: float | None = None
+
+
+class FrozenCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One call of a turn that waits; it never ran while `begun` is None."""
+
+    call_id: str
+    tool: str
+    twin_of: int | None = None
+    """The position of the same call, given twice; it is run once."""
+    asked: bool = False
+    """Whether a person has to answer about this one."""
+    refused: bool = False
+    """It was refused by itself; the refusal is kept, and given again."""
+    risk: Risk = Risk.LOW
+    reason: str = ""
+    definition: dict[str, str] = {}
+    """Fingerprints of the parts of the tool's definition."""
+    digest: str = ""
+    key: str = ""
+    """The idempotency key, the same however often it is resumed."""
+    decision: Action | None = None
+    deny_reason: str = ""
+    decided: float | None = None
+    decided_by: str = ""
+    begun: float | None = None
+    begun_by: str = ""
+    ended: float | None = None
+    end: str = ""
+    """How it ended: `ok`, or the slug of its failure."""
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether it was begun and nobody has said how it ended."""
+        return self.begun is not None and self.ended is None
+
+
+class Frozen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A turn that waits. Only the functions of `orchestration.approvals.transitions` change it."""
+
+    id: str
+    created: float
+    calls: tuple[FrozenCall, ...]
+    expires: float | None = None
+    session_id: str = ""
+    caller: str = ""
+    execution: str | None = None
+    withdrawn: float | None = None
+    withdrawn_by: str = ""
+    expired: float | None = None
+    """When somebody ended the wait before its time."""
+    owner: str = ""
+    lease_until: float | None = None
+    taken: float | None = None
+    finished: float | None = None
+    read: float | None = None
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing can be done with it any more but to read it."""
+        return (
+            self.finished is not None
+            or self.withdrawn is not None
+            or self.expired is not None
+            or any(call.decision is Action.DENY for call in self.calls)
+        )
+
+    def status(self, now: float) -> ApprovalStatus:
+        """Say how far it is; times that have passed count without anybody writing so."""
+        if self.finished is not None:
+            unknown = any(call.end == "outcome_unknown" or call.in_doubt for call in self.calls)
+            return ApprovalStatus.UNKNOWN if unknown else ApprovalStatus.DONE
+        if self.lease_until is not None and now < self.lease_until:
+            return ApprovalStatus.TAKEN
+        if any(call.in_doubt for call in self.calls):
+            return ApprovalStatus.UNKNOWN
+        return self._waiting(now)
+
+    def _waiting(self, now: float) -> ApprovalStatus:
+        if self.withdrawn is not None:
+            return ApprovalStatus.WITHDRAWN
+        if any(call.decision is Action.DENY for call in self.calls):
+            return ApprovalStatus.DENIED
+        if self.expired is not None or (self.expires is not None and now >= self.expires):
+            return ApprovalStatus.EXPIRED
+        waits = any(call.asked and call.decision is None for call in self.calls)
+        return ApprovalStatus.PENDING if waits else ApprovalStatus.APPROVED
+
+
+def payload(position: int, what: str) -> str:
+    """Name what is kept sealed of one call: `arguments`, `shown`, `refusal` or `result`."""
+    return f"{position}:{what}"
+
+
+def item_id(batch_id: str, position: int) -> str:
+    """The id of the approval of one call."""
+    return f"{batch_id}.{position}"
+
+
+def batch_of(approval_id: str) -> tuple[str, int | None]:
+    """Part an id into that of its batch and the position of its call, if it is of one call."""
+    batch_id, dot, position = approval_id.partition(".")
+    if not dot:
+        return batch_id, None
+    return batch_id, int(position) if position.isdecimal() and len(position) < 6 else -1
+
+
+class ApprovalNotFound(LookupError):  # noqa: N818  # named by what happened
+    """There is no approval of this id, or no more."""
+
+    def __init__(self, approval_id: str) -> None:
+        super().__init__(f"there is no approval {approval_id[:100]!r}")
+
+
+class ApprovalConflict(ValueError):  # noqa: N818  # named by what happened
+    """An approval cannot be answered, withdrawn or run so, as it stands; nothing was changed."""
+
+    def __init__(self, said: str, *, reason: str, status: ApprovalStatus) -> None:
+        super().__init__(said)
+        self.reason = reason
+        """A slug, as a failure has it: `approval_used`, `approval_expired`, …"""
+        self.status = status

@@ -1,0 +1,1 @@
+"""Calls that wait for a person, kept so that the answer may come later, and somewhere else."""

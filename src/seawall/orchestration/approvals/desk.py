@@ -1,0 +1,297 @@
+"""Where a person, or a program for them, sees what waits and answers it.
+
+    for batch in await pipeline.approvals.list():
+        await pipeline.approvals.approve(batch.id, by="ada")
+
+An id is that of a request, for all its calls, or that of one call of it.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from seawall.contract.approval import (
+    OPEN,
+    ApprovalBatch,
+    ApprovalConflict,
+    ApprovalNotFound,
+    ApprovalStatus,
+    Frozen,
+    batch_of,
+    item_id,
+)
+from seawall.contract.decision import Action, PendingApproval
+from seawall.orchestration.approvals.freezing import Freezer
+from seawall.orchestration.approvals.kept import Envelope
+from seawall.orchestration.approvals.settings import ApprovalSettings
+from seawall.orchestration.approvals.transitions import Decide, Expire, Read, Withdraw
+from seawall.pipeline.foreign import guarded_async, log
+from seawall.stores.memory_approvals import MemoryApprovals
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from seawall.orchestration.approvals.store import ApprovalStore
+    from seawall.orchestration.approvals.transitions import Transition
+    from seawall.orchestration.waiting import Waiting
+    from seawall.pipeline.chance import Chance
+    from seawall.pipeline.clock import Clock
+    from seawall.pipeline.session import Session
+
+MAX_SESSIONS = 1_000
+MAX_LISTED = 1_000
+MAX_REASON = 1_000
+MAX_BY = 200
+SWEEP_S = 60.0
+"""How often at most old ones are removed while new ones are made."""
+
+
+class Approvals:
+    """The approvals of a pipeline. What its store raises is raised: nothing was changed then."""
+
+    def __init__(
+        self,
+        settings: ApprovalSettings | None,
+        clock: Clock,
+        chance: Chance,
+        listeners: Sequence[Callable[..., Any]] = (),
+    ) -> None:
+        self.settings = settings or ApprovalSettings()
+        # An empty store may be a false one.
+        given = self.settings.store
+        self.store: ApprovalStore = MemoryApprovals() if given is None else given
+        self.clock = clock
+        own = self.settings.on_approval
+        self._listeners = (*(() if own is None else (own,)), *listeners)
+        self._freezer = Freezer(self.store, self.settings, clock, chance)
+        self._sessions: dict[str, Session] = {}
+        self._swept = clock.now()
+        self.new_id = self._freezer.new_id
+
+    async def list(
+        self,
+        status: ApprovalStatus | str | None = ApprovalStatus.PENDING,
+        *,
+        session_id: str | None = None,
+        limit: int = 100,
+    ) -> tuple[ApprovalBatch, ...]:
+        """Give the newest requests of this status, or of any."""
+        wanted = None if status is None else ApprovalStatus(status)
+        limit = min(max(limit, 1), MAX_LISTED)
+        found: list[ApprovalBatch] = []
+        before: tuple[float, str] | None = None
+        while len(found) < limit:
+            page = await self.store.page(closed=wanted not in OPEN, before=before, limit=limit)
+            if wanted is ApprovalStatus.UNKNOWN and not page:
+                break
+            for frozen in page:
+                if self._fits(frozen, wanted, session_id) and len(found) < limit:
+                    found.append(await self._seen(frozen))
+            if len(page) < limit:
+                break
+            before = page[-1].created, page[-1].id
+        return tuple(found)
+
+    def _fits(self, frozen: Frozen, status: ApprovalStatus | None, session_id: str | None) -> bool:
+        has_status = status is None or frozen.status(self.clock.wall()) is status
+        return has_status and (session_id is None or frozen.session_id == session_id)
+
+    async def show(self, approval_id: str) -> ApprovalBatch:
+        """Give one request; raises `ApprovalNotFound`."""
+        return await self._seen(await self.frozen(approval_id))
+
+    async def approve(self, approval_id: str, *, by: str = "", reason: str = "") -> ApprovalBatch:
+        """Allow one call, or all of a request that have no answer yet.
+
+        Nothing runs because of it: that is for `resume`. Raises `ApprovalConflict` if it was
+        answered before, or too late.
+        """
+        return await self._decided(approval_id, Action.ALLOW, "approved", by, reason)
+
+    async def deny(self, approval_id: str, reason: str = "", *, by: str = "") -> ApprovalBatch:
+        """Deny one call, or all without an answer; the others of the turn will not run either."""
+        return await self._decided(approval_id, Action.DENY, "denied", by, reason)
+
+    async def withdraw(self, approval_id: str, *, by: str = "") -> ApprovalBatch:
+        """Take a whole request back, approved or not, as long as nothing of it was run."""
+        batch_id, _ = batch_of(approval_id)
+        step = Withdraw(now=self.clock.wall(), by=by[:MAX_BY])
+        return await self._changed(batch_id, step, "withdrawn", by, "")
+
+    async def expire(self, approval_id: str | None = None) -> int:
+        """End the wait of one request now, or write down all whose time is over; how many.
+
+        The second also removes what is kept no longer. Nothing depends on its being called:
+        times that have passed count by themselves.
+        """
+        if approval_id is not None:
+            step = Expire(now=self.clock.wall(), at_once=True)
+            await self._changed(batch_of(approval_id)[0], step, "expired", "", "")
+            return 1
+        return await self._sweep()
+
+    async def frozen(self, approval_id: str) -> Frozen:
+        """Give the record itself; raises `ApprovalNotFound`."""
+        batch_id, position = batch_of(approval_id)
+        found = await self.store.load(batch_id)
+        if found is None or not _has(found, position):
+            raise ApprovalNotFound(approval_id)
+        return found
+
+    async def envelope(self, frozen: Frozen) -> Envelope:
+        """Give what is kept beside a record."""
+        payloads = await self.store.payloads(frozen.id)
+        return Envelope(frozen.id, self.store.box, payloads)
+
+    async def freeze(
+        self,
+        batch_id: str,
+        waiting: Sequence[Waiting],
+        session: Session,
+        *,
+        execution: str | None = None,
+        state: Any = None,
+    ) -> ApprovalBatch:
+        """Store a turn, then announce it; what the store raises is raised."""
+        frozen = await self._freezer.freeze(
+            batch_id, waiting, session, execution=execution, state=state
+        )
+        await self._audited("asked", frozen, "", "")
+        self._remember(batch_id, session)
+        batch = await self._seen(frozen)
+        await self._announced(batch)
+        await self._swept_now_and_then()
+        return batch
+
+    def session_of(self, frozen: Frozen) -> Session | None:
+        """The session that made it, if that was in this process and not long ago."""
+        return self._sessions.get(frozen.id)
+
+    async def read(self, frozen: Frozen) -> None:
+        """Write down that the results were fetched."""
+        await self.store.change(frozen.id, Read(now=self.clock.wall()))
+        self._sessions.pop(frozen.id, None)
+
+    async def audit(self, event: str, frozen: Frozen, *, by: str = "", why: str = "") -> None:
+        """Write down what happened, where somebody keeps that."""
+        await self._audited(event, frozen, by, why)
+
+    def status(self, frozen: Frozen) -> ApprovalStatus:
+        """How far a record is now."""
+        status = frozen.status(self.clock.wall())
+        if status is ApprovalStatus.TAKEN and self.store.is_gone(frozen.owner):
+            return frozen.status(max(self.clock.wall(), frozen.lease_until or 0))
+        return status
+
+    async def _decided(
+        self, approval_id: str, action: Action, event: str, by: str, reason: str
+    ) -> ApprovalBatch:
+        batch_id, position = batch_of(approval_id)
+        if position is not None:
+            await self.frozen(approval_id)
+        step = Decide(
+            position, action, now=self.clock.wall(), by=by[:MAX_BY], reason=reason[:MAX_REASON]
+        )
+        return await self._changed(batch_id, step, event, by, reason)
+
+    async def _changed(
+        self, batch_id: str, step: Transition, event: str, by: str, why: str
+    ) -> ApprovalBatch:
+        frozen = await self.store.change(batch_id, step)
+        await self._audited(event, frozen, by, why)
+        return await self._seen(frozen)
+
+    async def _audited(self, event: str, frozen: Frozen, by: str, why: str) -> None:
+        if self.settings.auditor is not None:
+            await self.settings.auditor.approval(event, frozen, by=by[:MAX_BY], why=why)
+
+    async def _announced(self, batch: ApprovalBatch) -> None:
+        for listener in self._listeners:
+            with self.clock.limit(self.settings.announce_within_s) as limit:
+                await guarded_async(
+                    "announcing an approval raised", partial(listener, batch), lambda _: None
+                )
+            if limit.expired:
+                log.warning("announcing approval %s took too long", batch.id)
+
+    def _remember(self, batch_id: str, session: Session) -> None:
+        while len(self._sessions) >= MAX_SESSIONS:
+            del self._sessions[next(iter(self._sessions))]
+        self._sessions[batch_id] = session
+
+    async def _swept_now_and_then(self) -> None:
+        if self.clock.now() - self._swept >= SWEEP_S:
+            await guarded_async("removing old approvals failed", self._sweep, lambda _: 0)
+
+    async def _sweep(self) -> int:
+        self._swept = self.clock.now()
+        now = self.clock.wall()
+        settings = self.settings
+        await self.store.prune(
+            read_before=now - settings.keep_read_s, closed_before=now - settings.keep_closed_s
+        )
+        written = 0
+        for frozen in await self.store.page(closed=False, before=None, limit=MAX_LISTED):
+            if frozen.status(now) is ApprovalStatus.EXPIRED and frozen.taken is None:
+                written += await self._expired(frozen)
+        return written
+
+    async def _expired(self, frozen: Frozen) -> int:
+        try:
+            changed = await self.store.change(frozen.id, Expire(now=self.clock.wall()))
+        except (ApprovalConflict, ApprovalNotFound):
+            return 0  # somebody was faster
+        await self._audited("expired", changed, "", "")
+        return 1
+
+    async def _seen(self, frozen: Frozen) -> ApprovalBatch:
+        envelope = await self.envelope(frozen)
+        state = envelope.state()
+        approvals = tuple(
+            _item(frozen, position, envelope, state)
+            for position, call in enumerate(frozen.calls)
+            if call.asked
+        )
+        return ApprovalBatch(
+            id=frozen.id,
+            status=self.status(frozen),
+            created=frozen.created,
+            expires=frozen.expires,
+            session_id=frozen.session_id,
+            caller=frozen.caller,
+            calls=len(frozen.calls),
+            approvals=approvals,
+            state=state,
+            owner=frozen.owner,
+            lease_until=frozen.lease_until,
+        )
+
+
+def _has(frozen: Frozen, position: int | None) -> bool:
+    if position is None:
+        return True
+    return 0 <= position < len(frozen.calls) and frozen.calls[position].asked
+
+
+def _item(frozen: Frozen, position: int, envelope: Envelope, state: Any) -> PendingApproval:
+    call = frozen.calls[position]
+    return PendingApproval(
+        id=item_id(frozen.id, position),
+        call_id=call.call_id,
+        tool=call.tool,
+        risk=call.risk,
+        reason=call.reason,
+        created=frozen.created,
+        expires=frozen.expires,
+        decision=call.decision,
+        deny_reason=call.deny_reason if call.decision is Action.DENY else "",
+        decided=call.decided,
+        decided_by=call.decided_by,
+        state=state,
+        arguments=envelope.shown(position),
+        digest=call.digest,
+        session_id=frozen.session_id,
+        caller=frozen.caller,
+        batch_id=frozen.id,
+    )

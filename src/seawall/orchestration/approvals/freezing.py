@@ -1,0 +1,85 @@
+"""Make a turn wait: store it first, announce it then, run nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from seawall.contract.approval import Frozen, FrozenCall
+from seawall.orchestration.approvals.binding import SALT_BYTES, definition_of
+from seawall.orchestration.approvals.kept import Envelope
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seawall.orchestration.approvals.settings import ApprovalSettings
+    from seawall.orchestration.approvals.store import ApprovalStore
+    from seawall.orchestration.waiting import Waiting
+    from seawall.pipeline.chance import Chance
+    from seawall.pipeline.clock import Clock
+    from seawall.pipeline.session import Session
+
+
+class Freezer:
+    """Writes turns down."""
+
+    def __init__(
+        self, store: ApprovalStore, settings: ApprovalSettings, clock: Clock, chance: Chance
+    ) -> None:
+        self._store = store
+        self._settings = settings
+        self._clock = clock
+        self._chance = chance
+
+    def new_id(self) -> str:
+        """Draw the id of a request; nobody guesses it."""
+        return f"apr_{self._chance.token(12)}"
+
+    async def freeze(
+        self,
+        batch_id: str,
+        waiting: Sequence[Waiting],
+        session: Session,
+        *,
+        execution: str | None,
+        state: Any,
+    ) -> Frozen:
+        """Store a turn; what the store raises is raised."""
+        envelope = Envelope.new(batch_id, self._store.box, self._chance.token(SALT_BYTES))
+        envelope.put_state(state)
+        calls = tuple(self._call(at, one, envelope) for at, one in enumerate(waiting))
+        now, holds_s = self._clock.wall(), self._settings.expires_after_s
+        frozen = Frozen(
+            id=batch_id,
+            created=now,
+            expires=None if holds_s is None else now + holds_s,
+            session_id=session.id,
+            caller=session.caller,
+            execution=execution,
+            calls=calls,
+        )
+        await self._store.add(frozen, envelope.sealed)
+        return frozen
+
+    def _call(self, position: int, one: Waiting, envelope: Envelope) -> FrozenCall:
+        call = one.call
+        if one.refusal is not None:
+            envelope.put_result(position, "refusal", one.refusal)
+        if call is None or one.refusal is not None or one.twin_of is not None:
+            return FrozenCall(
+                call_id=one.call_id,
+                tool=one.tool,
+                twin_of=one.twin_of,
+                refused=one.refusal is not None,
+            )
+        envelope.put_arguments(position, call.tool, call.arguments, self._settings.hidden)
+        decision = one.decision
+        return FrozenCall(
+            call_id=one.call_id,
+            tool=one.tool,
+            asked=decision is not None,
+            risk=call.tool.effective_risk,
+            reason="" if decision is None else decision.reason,
+            definition=definition_of(call.tool),
+            digest=envelope.digest(one.tool, call.arguments),
+            key=call.idempotency_key or self._chance.token(16),
+        )

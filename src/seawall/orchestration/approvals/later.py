@@ -1,0 +1,49 @@
+"""What the risk gate does with a call that needs an answer when nobody is there to give one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seawall.orchestration.waiting import Waiting, needs_approval, not_stored
+from seawall.pipeline.foreign import guarded_async
+
+if TYPE_CHECKING:
+    from seawall.contract.approval import ApprovalBatch
+    from seawall.contract.decision import Decision
+    from seawall.contract.result import ToolResult
+    from seawall.orchestration.approvals.desk import Approvals
+    from seawall.pipeline.invocation import Invocation
+
+
+class Later:
+    """Lets calls wait: one of a turn with all of its turn, one alone by itself.
+
+    What a running tool calls, and steps of a batch, cannot wait: their caller would be left half
+    done.
+    """
+
+    def __init__(self, approvals: Approvals) -> None:
+        self._approvals = approvals
+
+    async def __call__(self, call: Invocation, decision: Decision) -> ToolResult | None:
+        """Give the answer for now; None if this call cannot wait."""
+        aside = call.aside
+        if call.depth or (aside is not None and aside.resumed):
+            return None
+        if aside is not None and aside.turn is not None:
+            return await aside.turn.wait_for_answer(call, decision)
+        return None if call.batch_id is not None else await self._alone(call, decision)
+
+    async def _alone(self, call: Invocation, decision: Decision) -> ToolResult:
+        approvals = self._approvals
+        batch_id = approvals.new_id()
+        waiting = [Waiting(call.call_id, call.tool.name, call, decision)]
+        state = None if call.aside is None else call.aside.carry
+
+        def freeze() -> object:
+            return approvals.freeze(batch_id, waiting, call.session, state=state)
+
+        stored: ApprovalBatch | None = await guarded_async(
+            f"storing an approval of {call.tool.name!r} failed", freeze, lambda _: None
+        )
+        return not_stored(call) if stored is None else needs_approval(call, batch_id, decision)

@@ -1,0 +1,288 @@
+"""Run what was approved: check everything again, take it, run each call once, keep the results.
+
+    load ▶ approved? ▶ arguments, tools and rules as they were? ▶ take ▶ run ▶ finish
+
+Up to `take` nothing is changed: what does not fit is refused, and a right try may follow.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from seawall.contract.approval import (
+    ApprovalConflict,
+    ApprovalNotFound,
+    ApprovalStatus,
+    Frozen,
+)
+from seawall.contract.failure import FailureCode
+from seawall.contract.tool import ToolCall
+from seawall.contract.turn import TurnOutcome, TurnStatus
+from seawall.orchestration.approvals.checking import Checker, Given
+from seawall.orchestration.approvals.refusals import (
+    LAYER,
+    in_doubt,
+    not_taken,
+    not_there,
+    refusals,
+    unreadable,
+)
+from seawall.orchestration.approvals.resumed_turn import ResumedTurn
+from seawall.orchestration.approvals.transitions import (
+    Begin,
+    Finish,
+    Release,
+    Renew,
+    Settle,
+    Take,
+)
+from seawall.orchestration.calls import Member
+from seawall.pipeline.foreign import guarded_async, log
+from seawall.pipeline.session import Session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from seawall.contract.result import ToolResult
+    from seawall.contract.turn import TurnEvent
+    from seawall.orchestration.approvals.desk import Approvals
+    from seawall.orchestration.approvals.grounds import Grounds
+    from seawall.orchestration.approvals.kept import Envelope
+    from seawall.orchestration.approvals.resumed_turn import Planned
+    from seawall.orchestration.approvals.transitions import Transition
+    from seawall.pipeline.invocation import Invocation
+
+
+class Resuming:
+    """Resumes the approvals of one pipeline."""
+
+    def __init__(self, grounds: Grounds, approvals: Approvals) -> None:
+        self._grounds = grounds
+        self._approvals = approvals
+        self._checker = Checker(grounds, approvals)
+
+    async def resume(
+        self,
+        approval_id: str,
+        *,
+        arguments: Mapping[str, Any] | None,
+        session: Session | None,
+        on_event: Callable[[TurnEvent], Any] | None,
+    ) -> TurnOutcome:
+        """Run an approved request, or say why not."""
+        try:
+            frozen = await self._approvals.frozen(approval_id)
+        except ApprovalNotFound as error:
+            return TurnOutcome(results=(not_there(str(error)),), reason="not_found")
+        envelope = await self._approvals.envelope(frozen)
+        status = self._approvals.status(frozen)
+        if status is ApprovalStatus.UNKNOWN and frozen.finished is not None:
+            return self._told(frozen, envelope)
+        if not _may_be_taken(frozen, status):
+            return self._refused(frozen, status)
+        session = session or self._approvals.session_of(frozen) or _session_of(frozen)
+        given = Given(arguments, frozen)
+        plan = await self._checker.plan(frozen, envelope, given, session)
+        if any(one.blocks for one in plan.values()):
+            return await self._blocked(frozen, plan)
+        run = _Run(self._grounds, self._approvals, frozen, envelope, plan)
+        return await run.outcome(session, on_event)
+
+    async def outcome(self, approval_id: str) -> TurnOutcome:
+        """Give the results of a request that was run; until then, that it waits."""
+        try:
+            frozen = await self._approvals.frozen(approval_id)
+        except ApprovalNotFound as error:
+            return TurnOutcome(results=(not_there(str(error)),), reason="not_found")
+        status = self._approvals.status(frozen)
+        if frozen.finished is None and status is not ApprovalStatus.UNKNOWN:
+            return await self._not_yet(frozen, status)
+        told = self._told(frozen, await self._approvals.envelope(frozen))
+        if frozen.finished is not None:
+            await self._approvals.read(frozen)
+        return told
+
+    async def _not_yet(self, frozen: Frozen, status: ApprovalStatus) -> TurnOutcome:
+        waits = (ApprovalStatus.PENDING, ApprovalStatus.APPROVED, ApprovalStatus.TAKEN)
+        if status not in waits:
+            return self._refused(frozen, status)
+        batch = await self._approvals.show(frozen.id)
+        return TurnOutcome(
+            status=TurnStatus.WAITING, approval=batch, reason=f"approval {frozen.id} is {status}"
+        )
+
+    def _refused(self, frozen: Frozen, status: ApprovalStatus) -> TurnOutcome:
+        results = refusals(frozen, status)
+        return TurnOutcome(results=results, reason=_first_reason(results))
+
+    async def _blocked(self, frozen: Frozen, plan: Mapping[int, Planned]) -> TurnOutcome:
+        results = tuple(
+            one.kept if one.kept is not None and one.blocks else not_taken(frozen.calls[at])
+            for at, one in plan.items()
+        )
+        reason = _first_reason(results)
+        await self._approvals.audit("refused", frozen, why=reason)
+        return TurnOutcome(results=results, reason=reason)
+
+    def _told(self, frozen: Frozen, envelope: Envelope) -> TurnOutcome:
+        return TurnOutcome(
+            results=tuple(
+                kept_result(frozen, position, envelope) for position in range(len(frozen.calls))
+            )
+        )
+
+
+def _may_be_taken(frozen: Frozen, status: ApprovalStatus) -> bool:
+    if status is ApprovalStatus.APPROVED:
+        return True
+    begun = frozen.taken is not None and frozen.finished is None
+    return begun and status in (ApprovalStatus.UNKNOWN, ApprovalStatus.EXPIRED)
+
+
+def _first_reason(results: tuple[ToolResult, ...]) -> str:
+    found = (one.failure.reason for one in results if one.failure is not None)
+    return next((reason for reason in found if reason != "not_executed"), "")
+
+
+def _session_of(frozen: Frozen) -> Session:
+    return Session(frozen.session_id, caller=frozen.caller)
+
+
+def kept_result(frozen: Frozen, position: int, envelope: Envelope) -> ToolResult:
+    """Give what is known of how a call ended."""
+    call = frozen.calls[position]
+    if call.twin_of is not None:
+        return kept_result(frozen, call.twin_of, envelope)
+    if call.ended is None and not call.refused:
+        return in_doubt(call) if call.begun is not None else not_taken(call)
+    found = envelope.result(position, "refusal" if call.refused else "result")
+    if found is not None:
+        return found
+    return in_doubt(call) if call.end == "outcome_unknown" else unreadable(call)
+
+
+class _Run:
+    """One request while it is run."""
+
+    def __init__(
+        self,
+        grounds: Grounds,
+        approvals: Approvals,
+        frozen: Frozen,
+        envelope: Envelope,
+        plan: Mapping[int, Planned],
+    ) -> None:
+        self._grounds = grounds
+        self._approvals = approvals
+        self._store = approvals.store
+        self._clock = approvals.clock
+        self._lease_s = approvals.settings.lease_s
+        self._frozen = frozen
+        self._envelope = envelope
+        self._plan = plan
+        # One process may try twice at once, so its name alone would not do.
+        self._owner = f"{self._store.owner}/{grounds.new_key()[:12]}"
+        self._settled: set[int] = set()
+
+    async def outcome(
+        self, session: Session, on_event: Callable[[TurnEvent], Any] | None
+    ) -> TurnOutcome:
+        """Take it, run it, and keep what came of it."""
+        gone = self._store.is_gone(self._frozen.owner)
+        take = Take(self._owner, now=self._clock.wall(), lease_s=self._lease_s, gone=gone)
+        try:
+            self._frozen = await self._store.change(self._frozen.id, take)
+        except ApprovalConflict as error:
+            results = refusals(self._frozen, error.status)
+            return TurnOutcome(results=results, reason=error.reason)
+        await self._approvals.audit("resumed", self._frozen)
+        beating = asyncio.ensure_future(self._beat())
+        try:
+            outcome = await self._turn(session, on_event).run(self._frozen.execution)
+        except BaseException:
+            beating.cancel()
+            await asyncio.shield(self._written("release", Release(self._owner)))
+            raise
+        beating.cancel()
+        for position, result in enumerate(outcome.results):
+            await self._settle_rest(position, result)
+        await self._written("finish", Finish(self._owner, now=self._clock.wall()))
+        return outcome
+
+    def _turn(self, session: Session, on_event: Callable[[TurnEvent], Any] | None) -> ResumedTurn:
+        doors = self._grounds.doors._replace(loop=None, approvals=None)
+        return ResumedTurn(
+            doors,
+            self._members(),
+            session,
+            turn_id=self._grounds.new_key(),
+            truncated=False,
+            on_event=on_event,
+            plan=self._plan,
+            books=self,
+        )
+
+    def _members(self) -> list[Member]:
+        members: list[Member] = []
+        for position, call in enumerate(self._frozen.calls):
+            planned = self._plan[position]
+            asked = ToolCall(call.tool, planned.arguments, call.call_id)
+            member = Member(position, asked, call.call_id)
+            if call.twin_of is not None:
+                member.twin_of = members[call.twin_of]
+            members.append(member)
+        return members
+
+    async def begin(self, call: Invocation, position: int, *, again: bool) -> ToolResult | None:
+        """Write down that a call is about to run; what the store refuses is not run."""
+        step = Begin(position, self._owner, now=self._clock.wall(), again=again)
+        what = f"noting that {call.tool.name!r} begins failed"
+        found = await guarded_async(what, lambda: self._change(step), lambda error: error)
+        if isinstance(found, Frozen):
+            return None
+        lost = isinstance(found, ApprovalConflict)
+        why = str(found) if lost else "that it begins could not be stored"
+        return call.refuse(
+            FailureCode.PERMISSION_DENIED,
+            f"{call.tool.name} was not run: {why}",
+            reason="approval_used" if lost else "gate_failed",
+            layer=LAYER,
+            may_have_run=False,
+        )
+
+    async def settle(self, position: int, result: ToolResult) -> None:
+        """Keep how a call ended. If that fails, nobody will know: it is then said to be unknown."""
+        self._settled.add(position)
+        end = "ok" if result.failure is None else result.failure.reason
+        kept = self._envelope.put_result(position, "result", result)
+        step = Settle(position, self._owner, end, now=self._clock.wall())
+        await self._written("settle", step, kept)
+
+    async def _settle_rest(self, position: int, result: ToolResult) -> None:
+        """Keep the ends that came without the call's own doing."""
+        call = self._frozen.calls[position]
+        is_known = call.refused or call.twin_of is not None or call.ended is not None
+        if not is_known and position not in self._settled:
+            await self.settle(position, result)
+
+    async def _change(
+        self, step: Transition, payloads: Mapping[str, bytes] | None = None
+    ) -> Frozen:
+        return await self._store.change(self._frozen.id, step, payloads)
+
+    async def _written(
+        self, what: str, step: Transition, payloads: Mapping[str, bytes] | None = None
+    ) -> bool:
+        """Write what has happened already; if that fails it is logged, and stays in doubt."""
+        said = f"approval {self._frozen.id}: {what} could not be stored"
+        done = await guarded_async(said, lambda: self._change(step, payloads), lambda _: None)
+        return done is not None
+
+    async def _beat(self) -> None:
+        """Say again and again that it is still run."""
+        while True:
+            await self._clock.sleep(self._lease_s / 3)
+            step = Renew(self._owner, now=self._clock.wall(), lease_s=self._lease_s)
+            if not await self._written("renewing its lease", step):
+                log.warning("approval %s may be taken over by another", self._frozen.id)

@@ -1,0 +1,80 @@
+"""What approvals need of a store, of a key, and of an audit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from seawall.contract.approval import Frozen
+    from seawall.orchestration.approvals.transitions import Transition
+
+
+class ApprovalStore(Protocol):
+    """Keeps turns that wait. What it raises refuses what was about to be done."""
+
+    @property
+    def box(self) -> Box | None:
+        """Seals what is kept; None if there is no key, and nothing secret may be kept then."""
+        ...
+
+    async def add(self, frozen: Frozen, payloads: Mapping[str, bytes]) -> None:
+        """Keep a new one with what belongs to it, all or nothing; durable when this returns."""
+        ...
+
+    async def load(self, batch_id: str) -> Frozen | None:
+        """Give a record as it is."""
+        ...
+
+    async def payloads(self, batch_id: str) -> dict[str, bytes]:
+        """Give all that is kept beside a record."""
+        ...
+
+    async def page(
+        self, *, closed: bool, before: tuple[float, str] | None, limit: int
+    ) -> list[Frozen]:
+        """Give records, newest first, from before a time and id; with or without closed ones."""
+        ...
+
+    async def change(
+        self, batch_id: str, step: Transition, payloads: Mapping[str, bytes] | None = None
+    ) -> Frozen:
+        """Apply a step alone with the record, and keep what it gives; durable when this returns.
+
+        What the step raises is raised, and nothing is kept then. Raises `ApprovalNotFound`.
+        """
+        ...
+
+    async def prune(self, *, read_before: float, closed_before: float) -> int:
+        """Remove what was read, and what was closed, before these times; how many went."""
+        ...
+
+    def is_gone(self, owner: str) -> bool:
+        """Whether the process of an owner has ended for sure; its lease does not count then."""
+        ...
+
+    @property
+    def owner(self) -> str:
+        """Names this process's part in the state."""
+        ...
+
+
+class Box(Protocol):
+    """Authenticated encryption; what is sealed for one place opens for no other."""
+
+    def close(self, plain: bytes, place: str) -> bytes:
+        """Seal."""
+        ...
+
+    def open(self, sealed: bytes, place: str) -> bytes:
+        """Give back what was sealed for this place; raises otherwise."""
+        ...
+
+
+class Auditor(Protocol):
+    """Writes down who decided what; what it raises refuses the decision."""
+
+    async def approval(self, event: str, frozen: Frozen, *, by: str, why: str) -> None:
+        """Note `asked`, `approved`, `denied`, `withdrawn`, `expired`, `resumed` or `refused`."""
+        ...

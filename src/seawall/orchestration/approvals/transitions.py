@@ -1,0 +1,249 @@
+"""What may become of a turn that waits: pure functions from one record to the next.
+
+    pending ─▶ approved ─▶ taken ─▶ done, or unknown
+       └─▶ denied, expired, withdrawn (an approved one may expire or be withdrawn too)
+
+A store applies one of these to what it has, alone with it, and writes what comes out. What cannot
+be done raises `ApprovalConflict`, and nothing is written.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from seawall.contract.approval import ApprovalConflict, ApprovalStatus, Frozen, FrozenCall
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from seawall.contract.decision import Action
+
+    Transition = Callable[[Frozen], Frozen]
+
+UNKNOWN = "outcome_unknown"
+
+
+class Decide:
+    """Answer for one call, or for all that have no answer yet. An answer is never overwritten."""
+
+    name = "decide"
+
+    def __init__(
+        self, position: int | None, action: Action, *, now: float, by: str, reason: str = ""
+    ) -> None:
+        self._position = position
+        self._answer = {
+            "decision": action,
+            "decided": now,
+            "decided_by": by,
+            "deny_reason": reason,
+        }
+        self._now = now
+
+    def __call__(self, frozen: Frozen) -> Frozen:
+        """Give the record with the answer."""
+        status = frozen.status(self._now)
+        if status is not ApprovalStatus.PENDING:
+            raise conflict(frozen, status, "was answered already, or cannot be any more")
+        at = [place for place, call in enumerate(frozen.calls) if self._means(place, call)]
+        if not at:
+            raise conflict(frozen, status, "has an answer for that call already, or needs none")
+        calls = list(frozen.calls)
+        for place in at:
+            calls[place] = replace(calls[place], **self._answer)
+        return replace(frozen, calls=tuple(calls))
+
+    def _means(self, place: int, call: FrozenCall) -> bool:
+        is_meant = self._position is None or place == self._position
+        return is_meant and call.asked and call.decision is None
+
+
+class Withdraw:
+    """Take a request back: whoever made it does not want it any more."""
+
+    name = "withdraw"
+
+    def __init__(self, *, now: float, by: str) -> None:
+        self._now = now
+        self._by = by
+
+    def __call__(self, frozen: Frozen) -> Frozen:
+        """Give the record withdrawn, unless it was run or refused before."""
+        status = frozen.status(self._now)
+        if status not in (ApprovalStatus.PENDING, ApprovalStatus.APPROVED) or frozen.taken:
+            raise conflict(frozen, status, "cannot be withdrawn any more")
+        return replace(frozen, withdrawn=self._now, withdrawn_by=self._by)
+
+
+class Expire:
+    """Write down that the time is over; `at_once` ends it before its time."""
+
+    name = "expire"
+
+    def __init__(self, *, now: float, at_once: bool = False) -> None:
+        self._now = now
+        self._at_once = at_once
+
+    def __call__(self, frozen: Frozen) -> Frozen:
+        """Give the record expired."""
+        status = frozen.status(self._now)
+        waits = status in (ApprovalStatus.PENDING, ApprovalStatus.APPROVED)
+        over = status is ApprovalStatus.EXPIRED
+        if frozen.taken or not (over or (waits and self._at_once)):
+            raise conflict(frozen, status, "cannot expire now")
+        return frozen if frozen.expired is not None else replace(frozen, expired=self._now)
+
+
+class Take:
+    """Become the one who runs it. Somebody whose lease is over loses it."""
+
+    name = "take"
+
+    def __init__(self, owner: str, *, now: float, lease_s: float, gone: bool = False) -> None:
+        self._owner = owner
+        self._now = now
+        self._until = now + lease_s
+        self._gone = gone
+
+    def __call__(self, frozen: Frozen) -> Frozen:
+        """Give the record as ours."""
+        if self._gone and frozen.lease_until is not None:
+            frozen = replace(frozen, lease_until=self._now)
+        status = frozen.status(self._now)
+        again = frozen.taken is not None and frozen.finished is None
+        may = status is ApprovalStatus.APPROVED or (
+            again and status in (ApprovalStatus.UNKNOWN, ApprovalStatus.EXPIRED)
+        )
+        if not may:
+            raise conflict(frozen, status, "cannot be run")
+        return replace(frozen, owner=self._owner, lease_until=self._until, taken=self._now)
+
+
+class Renew:
+    """Say that whoever runs it is still there."""
+
+    name = "renew"
+
+    def __init__(self, owner: str, *, now: float, lease_s: float) -> None:
+        self._owner = owner
+        self._until = now + lease_s
+
+    def __call__(self, frozen: Frozen) -> Frozen:
+        """Give the record with a longer lease."""
+        _ours(frozen, self._owner)
+        return replace(frozen, lease_until=self._until)
+
+
+class Begin:
+    """Write down that a call is about to run: once, unless it is safe to run it again."""
+
+    name = "begin"
+
+    def __init__(self, position: int, owner: str, *, now: float, again: bool) -> None:
+        self._position = position
+        self._owner = owner
+        self._now = now
+        self._again = again
+
+    def __call__(self, frozen: Frozen) -> Frozen:
+        """Give the record with the call begun."""
+        _ours(frozen, self._owner)
+        call = frozen.calls[self._position]
+        if call.ended is not None or (call.begun is not None and not self._again):
+            status = frozen.status(self._now)
+            raise conflict(frozen, status, "has begun that call before")
+        return _with(frozen, self._position, begun=self._now, begun_by=self._owner)
+
+
+class Settle:
+    """Write down how a call ended. Who began it may say so even after it lost the lease."""
+
+    name = "settle"
+
+    def __init__(self, position: int, owner: str, end: str, *, now: float) -> None:
+        self._position = position
+        self._owner = owner
+        self._end = end
+        self._now = now
+
+    def __call__(self, frozen: Frozen) -> Frozen:
+        """Give the record with the call ended."""
+        call = frozen.calls[self._position]
+        if call.begun_by != self._owner:
+            _ours(frozen, self._owner)
+        if call.ended is not None and not (call.end == UNKNOWN and call.begun_by == self._owner):
+            raise conflict(frozen, frozen.status(self._now), "has the end of that call already")
+        return _with(frozen, self._position, ended=self._now, end=self._end)
+
+
+class Finish:
+    """Every call has its result: nothing of it runs again."""
+
+    name = "finish"
+
+    def __init__(self, owner: str, *, now: float) -> None:
+        self._owner = owner
+        self._now = now
+
+    def __call__(self, frozen: Frozen) -> Frozen:
+        """Give the record finished."""
+        _ours(frozen, self._owner)
+        return replace(frozen, finished=self._now, lease_until=None)
+
+
+class Release:
+    """Stop running it, because whoever wanted it does not wait any more."""
+
+    name = "release"
+
+    def __init__(self, owner: str) -> None:
+        self._owner = owner
+
+    def __call__(self, frozen: Frozen) -> Frozen:
+        """Give the record without an owner; what was begun and did not end stays in doubt."""
+        _ours(frozen, self._owner)
+        return replace(frozen, lease_until=None)
+
+
+class Read:
+    """Write down that the results were fetched."""
+
+    name = "read"
+
+    def __init__(self, *, now: float) -> None:
+        self._now = now
+
+    def __call__(self, frozen: Frozen) -> Frozen:
+        """Give the record as read."""
+        return frozen if frozen.read is not None else replace(frozen, read=self._now)
+
+
+def _ours(frozen: Frozen, owner: str) -> None:
+    if frozen.owner != owner or frozen.finished is not None or frozen.lease_until is None:
+        said = f"approval {frozen.id} is run by somebody else now"
+        raise ApprovalConflict(said, reason="approval_used", status=ApprovalStatus.TAKEN)
+
+
+def _with(frozen: Frozen, position: int, **changes: object) -> Frozen:
+    calls = list(frozen.calls)
+    calls[position] = replace(calls[position], **changes)
+    return replace(frozen, calls=tuple(calls))
+
+
+REASONS = {
+    ApprovalStatus.PENDING: "approval_required",
+    ApprovalStatus.DENIED: "approval_denied",
+    ApprovalStatus.WITHDRAWN: "approval_denied",
+    ApprovalStatus.EXPIRED: "approval_expired",
+}
+"""Why an approval in this state does not let anything run; used up, where it is not named."""
+
+
+def conflict(frozen: Frozen, status: ApprovalStatus, said: str) -> ApprovalConflict:
+    """Say what stands in the way."""
+    reason = REASONS.get(status, "approval_used")
+    return ApprovalConflict(
+        f"approval {frozen.id} is {status} and {said}", reason=reason, status=status
+    )
