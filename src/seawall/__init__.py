@@ -15,6 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from seawall.contract.annotations import Annotations, Risk
+    from seawall.contract.approval import (
+        ApprovalBatch,
+        ApprovalConflict,
+        ApprovalNotFound,
+        ApprovalStatus,
+    )
     from seawall.contract.content import (
         AudioContent,
         Content,
@@ -50,6 +56,8 @@ if TYPE_CHECKING:
     from seawall.layers.risk_gate import Gate
     from seawall.layers.risk_policies import AllowlistPolicy, RiskPolicy
     from seawall.layers.risk_questions import Answer
+    from seawall.orchestration.approvals.desk import Approvals
+    from seawall.orchestration.approvals.settings import ApprovalSettings
     from seawall.orchestration.batch import BatchRunner
     from seawall.orchestration.hooks import Hook, HookContext
     from seawall.orchestration.loop import LoopDetector
@@ -78,6 +86,7 @@ if TYPE_CHECKING:
     from seawall.registry.provider_names import Names
     from seawall.registry.registry import Registry
     from seawall.registry.wrapping import wrap
+    from seawall.stores.memory_approvals import MemoryApprovals
     from seawall.stores.opening import open_state
     from seawall.stores.state import State
 
@@ -85,6 +94,12 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "contract.annotations": ("Annotations", "Risk"),
+    "contract.approval": (
+        "ApprovalBatch",
+        "ApprovalConflict",
+        "ApprovalNotFound",
+        "ApprovalStatus",
+    ),
     "contract.content": (
         "AudioContent",
         "Content",
@@ -120,6 +135,8 @@ _HOMES = {
     "layers.risk_gate": ("Gate",),
     "layers.risk_policies": ("AllowlistPolicy", "RiskPolicy"),
     "layers.risk_questions": ("Answer",),
+    "orchestration.approvals.desk": ("Approvals",),
+    "orchestration.approvals.settings": ("ApprovalSettings",),
     "orchestration.batch": ("BatchRunner",),
     "orchestration.outcome": ("BatchOutcome",),
     "orchestration.hooks": ("Hook", "HookContext"),
@@ -148,6 +165,7 @@ _HOMES = {
     "registry.provider_names": ("Names",),
     "registry.registry": ("Registry",),
     "registry.wrapping": ("wrap",),
+    "stores.memory_approvals": ("MemoryApprovals",),
     "stores.opening": ("open_state",),
     "stores.state": ("State",),
 }
@@ -161,6 +179,12 @@ __all__ = [
     "AllowlistPolicy",
     "Annotations",
     "Answer",
+    "ApprovalBatch",
+    "ApprovalConflict",
+    "ApprovalNotFound",
+    "ApprovalSettings",
+    "ApprovalStatus",
+    "Approvals",
     "AudioContent",
     "BatchOutcome",
     "BatchRunner",
@@ -193,6 +217,7 @@ __all__ = [
     "LoopPolicy",
     "LoopQuestion",
     "LoopVerdict",
+    "MemoryApprovals",
     "Metrics",
     "MissingExtra",
     "Names",

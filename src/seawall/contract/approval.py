@@ -33,15 +33,8 @@ class ApprovalStatus(StrEnum):
     """Whoever ran it is gone, and of some call nobody knows whether it took effect."""
 
 
-OPEN = frozenset(
-    {
-        ApprovalStatus.PENDING,
-        ApprovalStatus.APPROVED,
-        ApprovalStatus.TAKEN,
-        ApprovalStatus.UNKNOWN,
-    }
-)
-"""What somebody may still have to do something about."""
+LIVE = frozenset({ApprovalStatus.PENDING, ApprovalStatus.APPROVED, ApprovalStatus.TAKEN})
+"""What is not at its end."""
 
 
 class ApprovalBatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,7 +70,6 @@ class FrozenCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     refused: bool = False
     """It was refused by itself; the refusal is kept, and given again."""
     risk: Risk = Risk.LOW
-    reason: str = ""
     definition: dict[str, str] = {}
     """Fingerprints of the parts of the tool's definition."""
     digest: str = ""

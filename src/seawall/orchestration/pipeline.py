@@ -161,8 +161,10 @@ class Pipeline:
         self._numbers = itertools.count(1)
         self._prefix = self._chance.token(4)
         around = Hooks(hooks)
-        self.approvals = Approvals(approvals, self.clock, self._chance, around.on_approval)
-        self._later = None if approvals is None else Later(self.approvals)
+        self.approvals = Approvals(
+            approvals, self.clock, self._chance, state=self.state, listeners=around.on_approval
+        )
+        self._later = Later(self.approvals) if self.approvals.enabled else None
         self._own_gate = risk is not None
         self._confirm = confirm
         self._gate = (
@@ -198,7 +200,7 @@ class Pipeline:
             self._invocation,
             self._run_in_turn,
             self._unknown_in_turn,
-            None if approvals is None else self.approvals,
+            self.approvals if self.approvals.enabled else None,
         )
         grounds = Grounds(
             self._doors,

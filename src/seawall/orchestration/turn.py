@@ -98,6 +98,8 @@ class Turn:
         self._carry = carry
         self._execution: str | None = None
         self._approval: ApprovalBatch | None = None
+        self._is_lost = False
+        """Whether it should wait, and that could not be stored."""
 
     async def run(self, execution: str | None) -> TurnOutcome:
         """Run all calls, and say what came of them."""
@@ -148,7 +150,8 @@ class Turn:
             ),
             lambda _: None,
         )
-        if self._approval is None:
+        self._is_lost = self._approval is None
+        if self._is_lost:
             self.end(TurnStatus.DONE, "a request for approval could not be stored")
         else:
             self.end(TurnStatus.WAITING, f"a person has to answer first: {batch_id}")
@@ -241,7 +244,8 @@ class Turn:
             batch_id = self._approval.id
             waits = None if decision is None else needs_approval(call, batch_id, decision)
             return waits or waits_too(call, batch_id)
-        return not_stored(call) if call in self._asked else not_begun(call, *self.ended)
+        lost = self._is_lost and call in self._asked
+        return not_stored(call) if lost else not_begun(call, *self.ended)
 
     def _of_unknown(self, member: Member) -> ToolResult:
         if self._truncated or member.call.truncated:

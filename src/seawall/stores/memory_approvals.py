@@ -86,7 +86,7 @@ class MemoryApprovals:
                 self._remove(key)
         return len(old)
 
-    def is_gone(self, owner: str) -> bool:  # noqa: ARG002  # a store may know more
+    async def is_gone(self, owner: str) -> bool:  # noqa: ARG002  # a store may know more
         """Nobody is gone before memory is."""
         return False
 

@@ -69,5 +69,22 @@ _FIRST: Migration = (
     )""",
 )
 
-MIGRATIONS: tuple[Migration, ...] = (_FIRST,)
+_APPROVALS: Migration = (
+    """CREATE TABLE approvals (
+        id TEXT NOT NULL PRIMARY KEY,
+        created {double} NOT NULL,
+        closed INTEGER NOT NULL,
+        read {double},
+        record {blob} NOT NULL
+    )""",
+    "CREATE INDEX approvals_by_age ON approvals (closed, created, id)",
+    """CREATE TABLE approval_payloads (
+        approval TEXT NOT NULL,
+        name TEXT NOT NULL,
+        sealed {blob} NOT NULL,
+        PRIMARY KEY (approval, name)
+    )""",
+)
+
+MIGRATIONS: tuple[Migration, ...] = (_FIRST, _APPROVALS)
 """All steps; the version of a state is how many of them it has seen."""

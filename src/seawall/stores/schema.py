@@ -84,3 +84,24 @@ shortcuts = Table(
     Column("position", BigInteger, nullable=False),
     Column("sealed", LargeBinary, nullable=False),
 )
+
+approvals = Table(
+    "approvals",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("created", Double, nullable=False),
+    Column("closed", Integer, nullable=False),
+    Column("read", Double),
+    Column("record", LargeBinary, nullable=False),
+    Index("approvals_by_age", "closed", "created", "id"),
+)
+"""Turns that wait for a person; `record` has names, times and verdicts, never values."""
+
+approval_payloads = Table(
+    "approval_payloads",
+    metadata,
+    Column("approval", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("sealed", LargeBinary, nullable=False),
+)
+"""Their arguments and results."""

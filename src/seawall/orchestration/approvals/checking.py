@@ -159,6 +159,15 @@ class _Check:
         return unreadable(call) if found is None else found
 
 
+def unusable(frozen: Frozen) -> dict[int, Planned]:
+    """Refuse all calls, as what is kept of them was changed, or needs another key."""
+    said = "what is kept of it cannot be read: it was changed, or needs another key"
+    return {
+        at: Planned(kept=refused(call, "gate_failed", said), blocks=True)
+        for at, call in enumerate(frozen.calls)
+    }
+
+
 def _may_run_again(tool: Tool) -> bool:
     return tool.replay == "safe" or tool.retry_safe
 

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from seawall.contract.approval import (
-    OPEN,
+    LIVE,
     ApprovalBatch,
     ApprovalConflict,
     ApprovalNotFound,
@@ -27,7 +27,7 @@ from seawall.orchestration.approvals.kept import Envelope
 from seawall.orchestration.approvals.settings import ApprovalSettings
 from seawall.orchestration.approvals.transitions import Decide, Expire, Read, Withdraw
 from seawall.pipeline.foreign import guarded_async, log
-from seawall.stores.memory_approvals import MemoryApprovals
+from seawall.stores.approvals import approvals_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from seawall.pipeline.chance import Chance
     from seawall.pipeline.clock import Clock
     from seawall.pipeline.session import Session
+    from seawall.stores.state import State
 
 MAX_SESSIONS = 1_000
 MAX_LISTED = 1_000
@@ -55,12 +56,16 @@ class Approvals:
         settings: ApprovalSettings | None,
         clock: Clock,
         chance: Chance,
+        *,
+        state: State | None = None,
         listeners: Sequence[Callable[..., Any]] = (),
     ) -> None:
         self.settings = settings or ApprovalSettings()
+        self.enabled = settings is not None or state is not None
+        """Whether calls wait at all; else whoever may not run is refused at once."""
         # An empty store may be a false one.
         given = self.settings.store
-        self.store: ApprovalStore = MemoryApprovals() if given is None else given
+        self.store: ApprovalStore = approvals_in(state) if given is None else given
         self.clock = clock
         own = self.settings.on_approval
         self._listeners = (*(() if own is None else (own,)), *listeners)
@@ -82,20 +87,21 @@ class Approvals:
         found: list[ApprovalBatch] = []
         before: tuple[float, str] | None = None
         while len(found) < limit:
-            page = await self.store.page(closed=wanted not in OPEN, before=before, limit=limit)
-            if wanted is ApprovalStatus.UNKNOWN and not page:
-                break
+            page = await self.store.page(closed=wanted not in LIVE, before=before, limit=limit)
             for frozen in page:
-                if self._fits(frozen, wanted, session_id) and len(found) < limit:
+                if len(found) < limit and await self._fits(frozen, wanted, session_id):
                     found.append(await self._seen(frozen))
             if len(page) < limit:
                 break
             before = page[-1].created, page[-1].id
         return tuple(found)
 
-    def _fits(self, frozen: Frozen, status: ApprovalStatus | None, session_id: str | None) -> bool:
-        has_status = status is None or frozen.status(self.clock.wall()) is status
-        return has_status and (session_id is None or frozen.session_id == session_id)
+    async def _fits(
+        self, frozen: Frozen, status: ApprovalStatus | None, session_id: str | None
+    ) -> bool:
+        if session_id is not None and frozen.session_id != session_id:
+            return False
+        return status is None or await self.status(frozen) is status
 
     async def show(self, approval_id: str) -> ApprovalBatch:
         """Give one request; raises `ApprovalNotFound`."""
@@ -177,10 +183,10 @@ class Approvals:
         """Write down what happened, where somebody keeps that."""
         await self._audited(event, frozen, by, why)
 
-    def status(self, frozen: Frozen) -> ApprovalStatus:
-        """How far a record is now."""
+    async def status(self, frozen: Frozen) -> ApprovalStatus:
+        """How far a record is now; whoever is seen to be gone holds nothing."""
         status = frozen.status(self.clock.wall())
-        if status is ApprovalStatus.TAKEN and self.store.is_gone(frozen.owner):
+        if status is ApprovalStatus.TAKEN and await self.store.is_gone(frozen.owner):
             return frozen.status(max(self.clock.wall(), frozen.lease_until or 0))
         return status
 
@@ -198,8 +204,13 @@ class Approvals:
     async def _changed(
         self, batch_id: str, step: Transition, event: str, by: str, why: str
     ) -> ApprovalBatch:
-        frozen = await self.store.change(batch_id, step)
-        await self._audited(event, frozen, by, why)
+        """Audit first: what cannot be written down does not happen."""
+        await self._audited(event, step(await self.frozen(batch_id)), by, why)
+        try:
+            frozen = await self.store.change(batch_id, step)
+        except ApprovalConflict as error:  # somebody was faster
+            await self._audited("void", await self.frozen(batch_id), by, str(error))
+            raise
         return await self._seen(frozen)
 
     async def _audited(self, event: str, frozen: Frozen, by: str, why: str) -> None:
@@ -255,7 +266,7 @@ class Approvals:
         )
         return ApprovalBatch(
             id=frozen.id,
-            status=self.status(frozen),
+            status=await self.status(frozen),
             created=frozen.created,
             expires=frozen.expires,
             session_id=frozen.session_id,
@@ -281,7 +292,7 @@ def _item(frozen: Frozen, position: int, envelope: Envelope, state: Any) -> Pend
         call_id=call.call_id,
         tool=call.tool,
         risk=call.risk,
-        reason=call.reason,
+        reason=envelope.reason(position),
         created=frozen.created,
         expires=frozen.expires,
         decision=call.decision,

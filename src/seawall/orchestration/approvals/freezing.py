@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from seawall.pipeline.clock import Clock
     from seawall.pipeline.session import Session
 
+MAX_REASON = 1_000
+
 
 class Freezer:
     """Writes turns down."""
@@ -73,12 +75,13 @@ class Freezer:
             )
         envelope.put_arguments(position, call.tool, call.arguments, self._settings.hidden)
         decision = one.decision
+        if decision is not None:
+            envelope.put_reason(position, decision.reason[:MAX_REASON])
         return FrozenCall(
             call_id=one.call_id,
             tool=one.tool,
             asked=decision is not None,
             risk=call.tool.effective_risk,
-            reason="" if decision is None else decision.reason,
             definition=definition_of(call.tool),
             digest=envelope.digest(one.tool, call.arguments),
             key=call.idempotency_key or self._chance.token(16),

@@ -15,6 +15,7 @@ from seawall.contract.approval import payload
 from seawall.contract.result import ToolResult
 from seawall.orchestration.approvals.binding import SALT_BYTES, digest_of
 from seawall.pipeline.arguments.explain import HIDDEN, show
+from seawall.pipeline.foreign import guarded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 SALT = "salt"
 STATE = "state"
+_UNREADABLE = b"(cannot be read: it was changed, or needs another key)"
 
 
 class Envelope:
@@ -78,6 +80,15 @@ class Envelope:
             name = payload(position, "arguments")
             self.sealed[name] = self.closed(name, json.dumps(arguments).encode())
 
+    def put_reason(self, position: int, reason: str) -> None:
+        """Keep why a person is asked: a rule of somebody's own may say arguments in it."""
+        name = payload(position, "reason")
+        self.sealed[name] = self.closed(name, reason.encode("utf-8", "replace"))
+
+    def reason(self, position: int) -> str:
+        """Give why a person is asked."""
+        return self._text(payload(position, "reason"))
+
     def arguments(self, position: int) -> dict[str, Any] | None:
         """Give all arguments, or None if they were not kept."""
         if not self.is_sealed:
@@ -90,7 +101,12 @@ class Envelope:
 
     def shown(self, position: int) -> str:
         """Give arguments as a person may see them."""
-        return (self._opened(payload(position, "shown")) or b"").decode("utf-8", "replace")
+        return self._text(payload(position, "shown"))
+
+    def _text(self, name: str) -> str:
+        """Give a text for a person; that it cannot be read, where that is so."""
+        found = guarded(f"{name} of {self._id}", lambda: self._opened(name), lambda _: _UNREADABLE)
+        return (found or b"").decode("utf-8", "replace")
 
     def put_state(self, state: Any) -> None:
         """Keep what the caller gave to go on with; without a key it is not kept."""
@@ -99,7 +115,9 @@ class Envelope:
 
     def state(self) -> Any:
         """Give it back."""
-        text = self._opened(STATE) if self.is_sealed else None
+        if not self.is_sealed:
+            return None
+        text = guarded(f"state of {self._id}", lambda: self._opened(STATE), lambda _: None)
         return None if text is None else msgspec.json.decode(text)
 
     def put_result(self, position: int, what: str, result: ToolResult) -> dict[str, bytes]:

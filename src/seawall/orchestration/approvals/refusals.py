@@ -86,20 +86,15 @@ def in_doubt(call: FrozenCall) -> ToolResult:
 
 
 def unreadable(call: FrozenCall) -> ToolResult:
-    """Say how a call ended whose result was not kept, as there is no key to seal it with."""
+    """Say how a call ended whose result cannot be given: there was no key, or is another now."""
     if call.end == "ok":
-        return ToolResult(
-            call_id=call.call_id,
-            tool=call.tool,
-            structured_content=None,
-            content=ToolResult.of_text(
-                f"{call.tool} was run and succeeded. What it gave was not kept: there is no key."
-            ).content,
-        )
+        said = f"{call.tool} was run and succeeded. What it gave cannot be read: there is no key"
+        content = ToolResult.of_text(f"{said} for it.").content
+        return ToolResult(call_id=call.call_id, tool=call.tool, content=content)
     reason = call.end or "not_executed"
     return ToolResult.failed(
         REASONS.get(reason, FailureCode.EXECUTION_FAILED),
-        f"{call.tool} ended so; what it said was not kept: there is no key",
+        f"{call.tool} ended so; what it said cannot be read: there is no key for it",
         call_id=call.call_id,
         tool=call.tool,
         reason=reason,

@@ -57,6 +57,7 @@ class ResumedTurn(Turn):
         super().__init__(*arguments, **options)
         self._plan = plan
         self._books = books
+        self._begun: dict[int, _Begun] = {}
 
     @property
     def _gates_first(self) -> bool:
@@ -66,8 +67,13 @@ class ResumedTurn(Turn):
         planned = self._plan[member.position]
         if planned.kept is not None:
             return planned.kept
-        result = await super()._result(member, ticket)
-        await self._books.settle(member.position, result)
+        try:
+            result = await super()._result(member, ticket)
+            await self._books.settle(member.position, result)
+        finally:
+            begun = self._begun.pop(member.position, None)
+            if begun is not None:
+                begun.free()
         return result
 
     def _call(self, route: Route, member: Member, ticket: Ticket | None) -> Invocation:
@@ -76,7 +82,8 @@ class ResumedTurn(Turn):
         beside = call.beside()
         beside.resumed = True
         if beside.turnstile is not None:
-            beside.turnstile = _Begun(beside.turnstile, call, member.position, planned, self._books)
+            begun = _Begun(beside.turnstile, call, member.position, planned, self._books)
+            beside.turnstile = self._begun[member.position] = begun
         call.idempotency_key = planned.key
         if planned.approved:
             call.note(APPROVED)
@@ -86,7 +93,10 @@ class ResumedTurn(Turn):
 
 
 class _Begun:
-    """The turnstile of a resumed call: past it, the call counts as begun."""
+    """The turnstile of a resumed call: past it, the call counts as begun.
+
+    Its place is free again only when its end is stored, so that in a row nothing begins before.
+    """
 
     def __init__(
         self, inner: Turnstile, call: Invocation, position: int, planned: Planned, books: Books
@@ -96,19 +106,19 @@ class _Begun:
         self._position = position
         self._planned = planned
         self._books = books
+        self._is_in = False
 
     async def enter(self) -> ToolResult | None:
         refusal = await self._inner.enter()
         if refusal is not None:
             return refusal
-        try:
-            refusal = await self._books.begin(self._call, self._position, again=self._planned.again)
-        except BaseException:
-            self._inner.leave()
-            raise
-        if refusal is not None:
-            self._inner.leave()
-        return refusal
+        self._is_in = True
+        return await self._books.begin(self._call, self._position, again=self._planned.again)
 
     def leave(self) -> None:
-        self._inner.leave()
+        """Stay: there is still something to be stored."""
+
+    def free(self) -> None:
+        if self._is_in:
+            self._is_in = False
+            self._inner.leave()

@@ -19,7 +19,7 @@ from seawall.contract.approval import (
 from seawall.contract.failure import FailureCode
 from seawall.contract.tool import ToolCall
 from seawall.contract.turn import TurnOutcome, TurnStatus
-from seawall.orchestration.approvals.checking import Checker, Given
+from seawall.orchestration.approvals.checking import Checker, Given, unusable
 from seawall.orchestration.approvals.refusals import (
     LAYER,
     in_doubt,
@@ -38,7 +38,7 @@ from seawall.orchestration.approvals.transitions import (
     Take,
 )
 from seawall.orchestration.calls import Member
-from seawall.pipeline.foreign import guarded_async, log
+from seawall.pipeline.foreign import guarded, guarded_async, log
 from seawall.pipeline.session import Session
 
 if TYPE_CHECKING:
@@ -76,14 +76,18 @@ class Resuming:
         except ApprovalNotFound as error:
             return TurnOutcome(results=(not_there(str(error)),), reason="not_found")
         envelope = await self._approvals.envelope(frozen)
-        status = self._approvals.status(frozen)
+        status = await self._approvals.status(frozen)
         if status is ApprovalStatus.UNKNOWN and frozen.finished is not None:
             return self._told(frozen, envelope)
         if not _may_be_taken(frozen, status):
             return self._refused(frozen, status)
         session = session or self._approvals.session_of(frozen) or _session_of(frozen)
         given = Given(arguments, frozen)
-        plan = await self._checker.plan(frozen, envelope, given, session)
+        plan = await guarded_async(
+            f"what is kept of approval {frozen.id} cannot be used",
+            lambda: self._checker.plan(frozen, envelope, given, session),
+            lambda _: unusable(frozen),
+        )
         if any(one.blocks for one in plan.values()):
             return await self._blocked(frozen, plan)
         run = _Run(self._grounds, self._approvals, frozen, envelope, plan)
@@ -95,7 +99,7 @@ class Resuming:
             frozen = await self._approvals.frozen(approval_id)
         except ApprovalNotFound as error:
             return TurnOutcome(results=(not_there(str(error)),), reason="not_found")
-        status = self._approvals.status(frozen)
+        status = await self._approvals.status(frozen)
         if frozen.finished is None and status is not ApprovalStatus.UNKNOWN:
             return await self._not_yet(frozen, status)
         told = self._told(frozen, await self._approvals.envelope(frozen))
@@ -156,7 +160,11 @@ def kept_result(frozen: Frozen, position: int, envelope: Envelope) -> ToolResult
         return kept_result(frozen, call.twin_of, envelope)
     if call.ended is None and not call.refused:
         return in_doubt(call) if call.begun is not None else not_taken(call)
-    found = envelope.result(position, "refusal" if call.refused else "result")
+    found = guarded(
+        f"a result of approval {frozen.id} cannot be read",
+        lambda: envelope.result(position, "refusal" if call.refused else "result"),
+        lambda _: None,
+    )
     if found is not None:
         return found
     return in_doubt(call) if call.end == "outcome_unknown" else unreadable(call)
@@ -189,7 +197,7 @@ class _Run:
         self, session: Session, on_event: Callable[[TurnEvent], Any] | None
     ) -> TurnOutcome:
         """Take it, run it, and keep what came of it."""
-        gone = self._store.is_gone(self._frozen.owner)
+        gone = await self._store.is_gone(self._frozen.owner)
         take = Take(self._owner, now=self._clock.wall(), lease_s=self._lease_s, gone=gone)
         try:
             self._frozen = await self._store.change(self._frozen.id, take)

@@ -50,7 +50,7 @@ class ApprovalStore(Protocol):
         """Remove what was read, and what was closed, before these times; how many went."""
         ...
 
-    def is_gone(self, owner: str) -> bool:
+    async def is_gone(self, owner: str) -> bool:
         """Whether the process of an owner has ended for sure; its lease does not count then."""
         ...
 
@@ -76,5 +76,8 @@ class Auditor(Protocol):
     """Writes down who decided what; what it raises refuses the decision."""
 
     async def approval(self, event: str, frozen: Frozen, *, by: str, why: str) -> None:
-        """Note `asked`, `approved`, `denied`, `withdrawn`, `expired`, `resumed` or `refused`."""
+        """Note `asked`, `approved`, `denied`, `withdrawn`, `expired`, `resumed` or `refused`.
+
+        `void` says that the one before did not come about, because somebody else was faster.
+        """
         ...

@@ -1,0 +1,232 @@
+"""Who answers, when, and that no answer is ever overwritten."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from seawall import (
+    Action,
+    ApprovalBatch,
+    ApprovalConflict,
+    ApprovalNotFound,
+    ApprovalStatus,
+    Pipeline,
+    Session,
+)
+
+if TYPE_CHECKING:
+    from tests.orchestration.approvals.conftest import Place
+
+TWO = [("delete", {"table": "t"}, "a"), ("delete", {"table": "u"}, "b")]
+
+
+async def asked(pipeline: Pipeline, calls: Any = TWO, **options: Any) -> ApprovalBatch:
+    batch = (await pipeline.turn(calls, **options)).approval
+    assert batch is not None
+    return batch
+
+
+async def test_whoever_answers_sees_what_is_asked(place: Place) -> None:
+    pipeline = place.pipeline()
+    batch = await asked(pipeline, session=Session("s", caller="c"), carry={"thread": 7})
+
+    assert await place.pipeline().approvals.show(batch.id) == batch
+    first = batch.approvals[0]
+    assert (first.tool, first.call_id, first.reason) == ("delete", "a", "high risk")
+    assert (first.session_id, first.caller, first.batch_id) == ("s", "c", batch.id)
+    assert (first.state, first.expires) == ({"thread": 7}, batch.created + 86_400)
+    assert '"table": "t"' in first.arguments
+    assert len(first.digest.partition(":")[2]) == 32
+
+
+async def test_an_answer_says_who_gave_it_and_when(place: Place) -> None:
+    pipeline = place.pipeline()
+    batch = await asked(pipeline)
+    await place.clock.advance(5)
+
+    await pipeline.approvals.approve(batch.approvals[0].id, by="ada")
+    half = await pipeline.approvals.show(batch.id)
+    whole = await pipeline.approvals.approve(batch.id, by="bob")
+
+    assert (half.status, whole.status) == (ApprovalStatus.PENDING, ApprovalStatus.APPROVED)
+    said = [(one.decision, one.decided_by, one.decided) for one in whole.approvals]
+    now = place.clock.wall()
+    assert said == [(Action.ALLOW, "ada", now), (Action.ALLOW, "bob", now)]
+
+
+@pytest.mark.parametrize("first", ["approve", "deny", "withdraw", "expire"])
+@pytest.mark.parametrize("second", ["approve", "deny"])
+async def test_an_answer_is_never_overwritten(place: Place, first: str, second: str) -> None:
+    pipeline = place.pipeline()
+    batch = await asked(pipeline)
+    await getattr(pipeline.approvals, first)(batch.id)
+    before = await pipeline.approvals.show(batch.id)
+
+    for approval_id in (batch.id, batch.approvals[1].id):
+        with pytest.raises(ApprovalConflict):
+            await getattr(pipeline.approvals, second)(approval_id)
+
+    assert await pipeline.approvals.show(batch.id) == before
+
+
+async def test_of_two_who_answer_at_once_one_is_heard(place: Place) -> None:
+    pipeline, other = place.pipeline(), place.pipeline()
+    batch = await asked(pipeline)
+
+    said = await asyncio.gather(
+        pipeline.approvals.approve(batch.id, by="ada"),
+        other.approvals.deny(batch.id, by="bob"),
+        return_exceptions=True,
+    )
+
+    (heard,) = [one for one in said if isinstance(one, ApprovalBatch)]
+    now = await pipeline.approvals.show(batch.id)
+    assert (now.status, now.approvals) == (heard.status, heard.approvals)
+
+
+async def test_too_late_an_answer_counts_for_nothing(place: Place) -> None:
+    pipeline = place.pipeline(settings={"expires_after_s": 60})
+    batch = await asked(pipeline)
+    await place.clock.advance(60)
+
+    with pytest.raises(ApprovalConflict) as caught:
+        await pipeline.approvals.approve(batch.id)
+
+    assert (caught.value.reason, caught.value.status) == ("approval_expired", "expired")
+    assert (await pipeline.approvals.show(batch.id)).status is ApprovalStatus.EXPIRED
+
+
+async def test_what_is_over_is_written_down_when_somebody_looks(memory: Place) -> None:
+    pipeline = memory.pipeline(settings={"expires_after_s": 30})
+    await asked(pipeline)
+    await memory.clock.advance(31)
+    fresh = await asked(pipeline)
+
+    assert await pipeline.approvals.expire() == 1
+    assert await pipeline.approvals.expire() == 0
+    assert [one.id for one in await pipeline.approvals.list()] == [fresh.id]
+    assert len(await pipeline.approvals.list(status="expired")) == 1
+
+
+async def test_a_withdrawn_one_cannot_be_run(place: Place) -> None:
+    pipeline = place.pipeline()
+    batch = await asked(pipeline)
+    await pipeline.approvals.approve(batch.id)
+    await pipeline.approvals.withdraw(batch.id, by="agent")
+
+    outcome = await pipeline.resume(batch.id)
+
+    assert outcome.reason == "approval_denied"
+    assert place.effects == []
+
+
+async def test_what_ran_cannot_be_withdrawn(place: Place) -> None:
+    pipeline = place.pipeline()
+    batch = await asked(pipeline)
+    await pipeline.approvals.approve(batch.id)
+    await pipeline.resume(batch.id)
+
+    for change in (pipeline.approvals.withdraw, pipeline.approvals.expire):
+        with pytest.raises(ApprovalConflict):
+            await change(batch.id)
+
+
+async def test_lists_are_by_status_and_session_newest_first(place: Place) -> None:
+    pipeline = place.pipeline()
+    batches = []
+    for name in ("a", "b", "a", "b", "a"):
+        batches.append((await asked(pipeline, session=Session(name))).id)
+        await place.clock.advance(1)
+    await pipeline.approvals.deny(batches[0])
+
+    found = await pipeline.approvals.list(session_id="a")
+    newest = await pipeline.approvals.list(None, limit=2)
+
+    assert [one.id for one in found] == [batches[4], batches[2]]
+    assert [one.id for one in newest] == [batches[4], batches[3]]
+    assert len(await pipeline.approvals.list(None)) == 5
+    assert [one.id for one in await pipeline.approvals.list("denied")] == [batches[0]]
+
+
+@pytest.mark.parametrize("approval_id", ["", "apr_x", "apr_x.0", "{}.7", "{}.x", "{}.1"])
+async def test_an_id_that_is_none_is_not_found(memory: Place, approval_id: str) -> None:
+    pipeline = memory.pipeline()
+    batch = await asked(pipeline, [("delete", {}, "a"), ("read", {}, "b")])
+
+    for change in ("show", "approve", "deny"):
+        with pytest.raises(ApprovalNotFound):
+            await getattr(pipeline.approvals, change)(approval_id.format(batch.id))
+
+
+async def test_it_is_stored_before_it_is_announced_and_announcing_may_fail(place: Place) -> None:
+    found: list[ApprovalStatus] = []
+
+    async def announce(batch: ApprovalBatch) -> None:
+        found.append((await pipeline.approvals.show(batch.id)).status)
+        raise RuntimeError("no network")
+
+    class Hook:
+        def on_approval(self, batch: ApprovalBatch) -> None:
+            found.append(batch.status)
+
+    pipeline = place.pipeline(settings={"on_approval": announce}, hooks=[Hook()])
+    batch = await asked(pipeline)
+
+    assert found == [ApprovalStatus.PENDING, ApprovalStatus.PENDING]
+    assert (await pipeline.approvals.show(batch.id)) == batch
+
+
+async def test_an_announcement_that_hangs_holds_nothing_up(memory: Place) -> None:
+    async def hang(_: ApprovalBatch) -> None:
+        await memory.clock.sleep(1e6)
+
+    pipeline = memory.pipeline(settings={"on_approval": hang})
+    begun = memory.clock.now()
+
+    await memory.clock.run(asked(pipeline))
+
+    assert memory.clock.now() - begun == 10
+
+
+class Audited:
+    def __init__(self) -> None:
+        self.events: list[tuple[str, str, str]] = []
+        self.fails = False
+
+    async def approval(self, event: str, frozen: Any, *, by: str, why: str) -> None:
+        if self.fails:
+            raise ConnectionError("the audit is down")
+        self.events.append((event, by, why))
+
+
+async def test_every_decision_is_audited(memory: Place) -> None:
+    audited = Audited()
+    pipeline = memory.pipeline(settings={"auditor": audited})
+    first, second, third = [await asked(pipeline) for _ in range(3)]
+    await pipeline.approvals.approve(first.id, by="ada", reason="looks fine")
+    await pipeline.approvals.deny(second.id, "never", by="bob")
+    await pipeline.approvals.withdraw(third.id, by="agent")
+    await pipeline.resume(first.id)
+
+    assert audited.events == [
+        *[("asked", "", "")] * 3,
+        ("approved", "ada", "looks fine"),
+        ("denied", "bob", "never"),
+        ("withdrawn", "agent", ""),
+        ("resumed", "", ""),
+    ]
+
+
+async def test_an_answer_that_cannot_be_audited_is_none(memory: Place) -> None:
+    audited = Audited()
+    pipeline = memory.pipeline(settings={"auditor": audited})
+    batch = await asked(pipeline)
+    audited.fails = True
+
+    with pytest.raises(ConnectionError):
+        await pipeline.approvals.approve(batch.id)
+
+    assert (await pipeline.approvals.show(batch.id)).status is ApprovalStatus.PENDING
