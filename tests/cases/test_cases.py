@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import builtins
+import contextlib
 import copy
 import json
 import subprocess
@@ -19,19 +20,25 @@ import sys
 import time
 from email.utils import formatdate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from seawall import (
     AllowlistPolicy,
     Annotations,
+    ApprovalConflict,
+    ApprovalSettings,
     BreakerPolicy,
     ConfigurationError,
     FailureCode,
+    HookContext,
+    MemoryApprovals,
     Pipeline,
     Policies,
     Registry,
+    Rewrite,
+    Risk,
     RunPolicy,
     Session,
     Tool,
@@ -59,8 +66,6 @@ LATER = {
     "progress": "played in test_mcp_cases.py",
     "mcp-stdio": "played in test_mcp_cases.py",
     "mcp-http": "played in test_mcp_cases.py",
-    "approval-durable": "approvals that outlive the process are not there yet",
-    "approval-binding": "approvals that are answered later are not there yet",
     "batch-order": "turns of several calls are not there yet",
     "batch-duplicate-id": "turns of several calls are not there yet",
     "batch-failure": "turns of several calls are not there yet",
@@ -129,6 +134,7 @@ class Script:
         self.received: list[Any] = []
         self.keys: list[tuple[str, str]] = []
         self.effects = 0
+        self.crash: Callable[[], None] = lambda: None
 
     def _steps(self, arguments: Any) -> list[str]:
         self.received.append(copy.deepcopy(arguments))
@@ -143,6 +149,9 @@ class Script:
                     await self._clock.sleep(float(step[6:]))
                 elif step == "hang":
                     await self._clock.sleep(1e9)
+                elif step == "crash_process":
+                    self.crash()
+                    await asyncio.Event().wait()
                 elif (given := self._done(step, context)) is not None:
                     return given[0]
         finally:
@@ -238,11 +247,34 @@ def _breaker(said: dict[str, Any]) -> BreakerPolicy:
 
 def _lists(given: dict[str, Any], names: list[str]) -> AllowlistPolicy | None:
     """Tools that a policy withholds, or that need a person's word."""
-    hidden = given.get("hidden", [])
+    hidden = [*given.get("hidden", []), *given.get("policy", {}).get("deny", [])]
     ask = given.get("policy", {}).get("approval_required", [])
     if not hidden and not ask:
         return None
     return AllowlistPolicy([name for name in names if name not in (*hidden, *ask)], ask, hidden)
+
+
+# --- given: approvals
+
+
+class Mortal:
+    """A store as one process has it: when that has crashed, it writes nothing more."""
+
+    def __init__(self, store: MemoryApprovals) -> None:
+        self._store = store
+        self.is_dead = False
+
+    def __getattr__(self, name: str) -> Any:
+        if self.is_dead:
+            raise ConnectionError("this process is gone")
+        return getattr(self._store, name)
+
+
+class SetForce:
+    """A hook of a case: it adds to what the model asked for."""
+
+    def before(self, context: HookContext) -> Rewrite:
+        return Rewrite({**context.arguments, "force": True})
 
 
 # --- the call
@@ -262,16 +294,12 @@ class World:
         self.registry = Registry()
         for tool in tools:
             self.registry.register(self._tool(tool), on_invalid="quarantine")
-        policy = given.get("policy", {})
-        keep = policy.get("trace_max_entries", 300)
-        self.pipeline = Pipeline(
-            self.registry,
-            policies=Policies(default=_policy(policy, self.scale)),
-            risk=_lists(given, list(self.registry.names())),
-            clock=self.clock,
-            chance=FixedChance(),
-            trace=TraceRecorder(keep),
-        )
+        self.waits = case["kind"].startswith("approval-")
+        self.store = MemoryApprovals()
+        self.pipeline = self._pipeline()
+        self.approvals: dict[str, str] = {}
+        self.pending: dict[str, int] = {}
+        self.shown: list[Any] = []
         self.results: dict[str, ToolResult | str] = {}
         self.groups: dict[str, list[ToolResult]] = {}
         self.elapsed: dict[str, float] = {}
@@ -281,8 +309,29 @@ class World:
         self._calls: dict[str, asyncio.Task[Any]] = {}
         self._begun = self.clock.now()
 
+    def _pipeline(self) -> Pipeline:
+        """What one process has: after a restart, another one."""
+        policy = self.case["given"].get("policy", {})
+        self.process = Mortal(self.store)
+        settings = ApprovalSettings(
+            store=cast("Any", self.process),
+            expires_after_s=policy.get("approval_ttl_s", 3_600),
+            lease_s=1,
+        )
+        return Pipeline(
+            self.registry,
+            policies=Policies(default=_policy(policy, self.scale)),
+            risk=_lists(self.case["given"], list(self.registry.names())),
+            hooks=[SetForce()] if policy.get("hook") == "set force=true" else (),
+            approvals=settings if self.waits else None,
+            clock=self.clock,
+            chance=FixedChance(),
+            trace=TraceRecorder(policy.get("trace_max_entries", 300)),
+        )
+
     def _tool(self, said: dict[str, Any]) -> Tool:
         script = Script(said.get("script", [["return:done"]]), self.clock)
+        script.crash = lambda: setattr(self.process, "is_dead", True)
         self.scripts[said["name"]] = script
         return Tool(
             name=said["name"],
@@ -290,6 +339,7 @@ class World:
             input_schema=said.get("schema", {"type": "object"}),
             executor=script.run_sync if said.get("sync") else script.run,
             annotations=Annotations(read_only=said.get("retry_safe") or None),
+            risk=Risk.parse(said["risk"]) if "risk" in said else None,
         )
 
     @property
@@ -350,6 +400,44 @@ class World:
         options = {"timeout_s": event["timeout_s"] * self.scale} if "timeout_s" in event else {}
         label = event.get("as", f"at {event['at']}")
         self._start(label, self._named(event), event.get("args"), call_id=label, **options)
+
+    async def do_list_pending(self, event: dict[str, Any]) -> None:
+        found = await self.pipeline.approvals.list()
+        self.pending[f"{event['at']:g}"] = len(found)
+
+    async def do_approve(self, event: dict[str, Any]) -> None:
+        target = event["target"]
+        result = self.results[target]
+        assert isinstance(result, ToolResult)
+        assert result.metadata is not None
+        approval_id = self.approvals[target] = result.metadata["approval_id"]
+        batch = await self.pipeline.approvals.show(approval_id)
+        self.shown += [json.loads(one.arguments) for one in batch.approvals]
+        with contextlib.suppress(ApprovalConflict):
+            await self.pipeline.approvals.approve(approval_id, by="a person")
+        resumed = [one for one in self.case["call"]["timeline"] if one["do"] == "resume"]
+        if not resumed:
+            # Some products run at once what was approved: here whoever waits resumes it.
+            await self.do_resume({"target": target})
+
+    async def do_resume(self, event: dict[str, Any]) -> None:
+        label = event.get("as", f"resumed {event['target']}")
+        pipeline, approval_id = self.pipeline, self.approvals[event["target"]]
+
+        async def work() -> None:
+            outcome = await pipeline.resume(approval_id, arguments=event.get("with_args"))
+            (self.results[label],) = outcome.results
+
+        self._calls[label] = asyncio.ensure_future(work())
+
+    async def do_restart(self, event: dict[str, Any]) -> None:
+        self.process.is_dead = True
+        for call in self._calls.values():
+            call.cancel()
+        self.pipeline = self._pipeline()
+
+    async def do_withdraw_tool(self, event: dict[str, Any]) -> None:
+        self.registry.unregister(self._named(event))
 
     async def do_call_many(self, event: dict[str, Any]) -> None:
         name, arguments = self._named(event), event.get("args")
@@ -427,6 +515,19 @@ REASONS = {
     "rejected": ("rate_limited",),
     "overloaded": ("overloaded",),
     "config_error": ("tool_quarantined",),
+    "denied": ("denied_by_policy",),
+    "interrupted": ("outcome_unknown",),
+    "may_have_run": ("outcome_unknown",),
+    "needs_review": ("outcome_unknown",),
+    **{
+        name: (name,)
+        for name in (
+            "approval_required",
+            "approval_denied",
+            "approval_expired",
+            "approval_mismatch",
+        )
+    },
 }
 
 
@@ -485,6 +586,12 @@ class Expectations:
         return all(
             any(is_outcome(word, results[label]) for word in some) for label, some in words.items()
         )
+
+    def pending_at(self, numbers: dict[str, int]) -> bool:
+        return self.world.pending == numbers
+
+    def approval_equals_executed(self, wanted: bool) -> bool:
+        return (self.world.shown == self.received != []) is wanted
 
     def count(self, counts: dict[str, dict[str, int]]) -> bool:
         return all(

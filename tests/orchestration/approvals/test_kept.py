@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.orchestration.approvals.conftest import Place
@@ -12,6 +11,8 @@ from tests.orchestration.approvals.conftest import Place
 from seawall import Annotations, Risk, TurnStatus
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pytest
     from tests.servers import PostgresServer
 
