@@ -38,6 +38,7 @@ class CallOptions(msgspec.Struct, frozen=True, kw_only=True):
     yes: bool = False
     timeout_s: float | None = None
     deadline_s: float | None = None
+    state: str | None = None
     as_json: bool = False
 
 
@@ -109,7 +110,9 @@ def _write(result: ToolResult, *, as_json: bool) -> None:
     paper = Paper(sys.stderr)
     paper.text(result.render())
     if result.failure.reason == "approval_required":
-        paper.text("Nobody can be asked here: run it on a terminal, or allow it with --yes.")
+        waits = (result.metadata or {}).get("approval_id")
+        said = "Nobody can be asked here: run it on a terminal, or allow it with --yes."
+        paper.text(f"It waits for an answer: seawall approvals show {waits}" if waits else said)
 
 
 def _shown(block: Content) -> str:
@@ -122,7 +125,9 @@ def _shown(block: Content) -> str:
 def as_data(result: ToolResult) -> dict[str, Any]:
     """Give what a program may want to know of a result."""
     failure = result.failure
+    waits = (result.metadata or {}).get("approval_id")
     return {
+        **({} if waits is None else {"approval_id": waits}),
         "tool": result.tool,
         "call_id": result.call_id,
         "is_error": result.is_error,

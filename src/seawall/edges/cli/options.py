@@ -36,8 +36,9 @@ StateOption = Annotated[
     typer.Option(
         "--state",
         metavar="URL",
-        help="Where effects, the audit log, notes and shortcuts are kept: sqlite:///FILE or"
-        " postgresql://…. Default: in memory, until the command ends.",
+        envvar="SEAWALL_STATE",
+        help="Where approvals, effects, the audit log, notes and shortcuts are kept: sqlite:///FILE"
+        " or postgresql://…. Default: in memory, until the command ends.",
     ),
 ]
 McpConfigOption = Annotated[

@@ -1,0 +1,173 @@
+"""The options of `seawall approvals`."""
+
+from __future__ import annotations
+
+import getpass
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from seawall.edges.cli.options import (
+    JsonOption,
+    PolicyOption,
+    RegistryOption,
+    StateOption,
+    configuration_errors,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+app = typer.Typer(
+    name="approvals",
+    help="See what waits for a person, answer it, and run what was approved.",
+    rich_markup_mode=None,
+    no_args_is_help=True,
+)
+
+IdArgument = Annotated[
+    str, typer.Argument(metavar="ID", help="Of a request, or of one call of it.")
+]
+ByOption = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Who answers. Default: your name here."),
+]
+
+
+def _run(state: str | None, as_json: bool, work: Callable[[Any, Any], Any]) -> None:  # noqa: FBT001  # one place, by position
+    from seawall.edges.cli import approvals  # noqa: PLC0415  # loaded when it is run
+    from seawall.edges.cli.paper import Paper  # noqa: PLC0415  # as above
+
+    with configuration_errors():
+        desk = approvals.Desk(state, as_json, Paper(), Paper(sys.stderr))
+        code = work(approvals, desk)
+    raise typer.Exit(code)
+
+
+@app.command("list")
+def list_approvals(
+    *,
+    status: Annotated[
+        str, typer.Option(help="pending, approved, taken, done, unknown, …; or all.")
+    ] = "pending",
+    session: Annotated[
+        str | None, typer.Option(metavar="ID", help="Only those of this session.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many of the newest.")] = 100,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List requests, newest first."""
+    _run(state, as_json, lambda its, desk: its.listed(desk, status, session, limit))
+
+
+@app.command("show")
+def show_approval(
+    approval_id: IdArgument, *, state: StateOption = None, as_json: JsonOption = False
+) -> None:
+    """Show a request: what would run, with which arguments, and why somebody is asked.
+
+    What the tool's schema marks as secret is not shown.
+    """
+    _run(state, as_json, lambda its, desk: its.shown(desk, approval_id))
+
+
+@app.command("approve")
+def approve(
+    approval_id: IdArgument,
+    *,
+    reason: Annotated[str, typer.Option(help="For the audit.")] = "",
+    by: ByOption = None,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Allow a request, or one call of it. It runs when it is resumed, not because of this."""
+    who = _name(by)
+
+    def work(its: Any, desk: Any) -> Any:
+        def change(desk: Any) -> Any:
+            return desk.approve(approval_id, by=who, reason=reason)
+
+        return its.answered(desk, change, "Approved")
+
+    _run(state, as_json, work)
+
+
+@app.command("deny")
+def deny(
+    approval_id: IdArgument,
+    reason: Annotated[str, typer.Argument(help="Why; the model reads it.")] = "",
+    *,
+    by: ByOption = None,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Deny a request, or one call of it: then nothing of its turn runs."""
+    who = _name(by)
+
+    def work(its: Any, desk: Any) -> Any:
+        return its.answered(desk, lambda a: a.deny(approval_id, reason, by=who), "Denied")
+
+    _run(state, as_json, work)
+
+
+@app.command("withdraw")
+def withdraw(
+    approval_id: IdArgument,
+    *,
+    by: ByOption = None,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Take a request back, approved or not, as long as nothing of it was run."""
+    who = _name(by)
+
+    def work(its: Any, desk: Any) -> Any:
+        return its.answered(desk, lambda a: a.withdraw(approval_id, by=who), "Withdrawn")
+
+    _run(state, as_json, work)
+
+
+@app.command("resume")
+def resume(
+    approval_id: IdArgument,
+    *,
+    arguments: Annotated[
+        str | None,
+        typer.Option(
+            metavar="JSON|-",
+            help="The arguments once more, where none are kept for lack of a key.",
+        ),
+    ] = None,
+    registry: RegistryOption = None,
+    policy: PolicyOption = None,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run what was approved, once. Tools, schemas, rules and arguments have to be as approved.
+
+    Ends with the exit code of the first call that failed, as seawall call has it.
+    """
+    _run(
+        state,
+        as_json,
+        lambda its, desk: its.resumed(desk, approval_id, arguments, registry, policy),
+    )
+
+
+@app.command("outcome")
+def outcome(
+    approval_id: IdArgument, *, state: StateOption = None, as_json: JsonOption = False
+) -> None:
+    """Write what came of a request that was run. Runs nothing."""
+    _run(state, as_json, lambda its, desk: its.fetched(desk, approval_id))
+
+
+def _name(by: str | None) -> str:
+    if by is not None:
+        return by
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return ""

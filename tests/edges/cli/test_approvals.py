@@ -1,0 +1,167 @@
+"""From a terminal: what waits is seen, answered once, run once, while others use the state."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from seawall.edges.cli.app import app
+from seawall.edges.cli.exits import Exit
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TOOLS = """
+from pathlib import Path
+from seawall import Annotations, tool
+
+@tool(annotations=Annotations.for_destroying())
+async def wipe(path: str, password: str = "") -> str:
+    with Path("wiped.txt").open("a") as file:
+        file.write(path)
+    return f"wiped {path}"
+
+tools = [wipe]
+"""
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture(name="run")
+def run_fixture(
+    module: Callable[[str, str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Run:
+    where = module("wiping", TOOLS) + ":tools"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SEAWALL_STATE", f"sqlite:///{tmp_path}/state.db")
+
+    def run(*arguments: str, stdin: str | None = None) -> Result:
+        has_tools = arguments[0] == "call" or arguments[1:2] == ("resume",)
+        options = ["--registry", where] if has_tools else []
+        return CliRunner().invoke(app, [*arguments, *options], input=stdin)
+
+    return run
+
+
+def waiting(run: Run) -> str:
+    """Have a call wait; its id."""
+    said = run("call", "wipe", '{"path": "/a"}', "--json")
+    assert said.exit_code == Exit.REFUSED
+    found: str = json.loads(said.output)["approval_id"]
+    return found
+
+
+def data(result: Result) -> Any:
+    return json.loads(result.output)
+
+
+def test_a_call_waits_is_approved_run_and_read(run: Run, tmp_path: Path) -> None:
+    batch_id = waiting(run)
+
+    (listed,) = data(run("approvals", "list", "--json"))
+    assert (listed["id"], listed["status"]) == (batch_id, "pending")
+    approved = run("approvals", "approve", batch_id, "--by", "ada")
+    assert (approved.exit_code, approved.output) == (
+        0,
+        f"Approved: {batch_id} is approved\n",
+    )
+    assert not (tmp_path / "wiped.txt").exists()
+    resumed = run("approvals", "resume", batch_id)
+    again = run("approvals", "resume", batch_id)
+
+    assert (resumed.exit_code, "wiped /a" in resumed.output) == (0, True)
+    assert (again.exit_code, "approval used" in again.output) == (Exit.REFUSED, True)
+    assert (tmp_path / "wiped.txt").read_text() == "/a"
+    assert "wiped /a" in run("approvals", "outcome", batch_id).output
+    shown = data(run("approvals", "show", batch_id, "--json"))
+    assert (shown["status"], shown["approvals"][0]["decided_by"]) == ("done", "ada")
+    assert shown["approvals"][0]["risk"] == "high"
+
+
+def test_what_is_listed_and_shown_reads_well(run: Run) -> None:
+    assert "Nothing waits for an answer." in run("approvals", "list").output
+    batch_id = waiting(run)
+
+    listed = run("approvals", "list").output.splitlines()
+    shown = run("approvals", "show", f"{batch_id}.0").output
+
+    assert listed[0].split() == ["id", "status", "tools", "risk", "why", "expires", "session"]
+    assert listed[1].split()[:4] == [batch_id, "pending", "wipe", "high"]
+    assert "in 24 h" in listed[1]
+    assert '"path": "/a"' in shown
+    assert f"wipe  {batch_id}.0" in shown
+
+
+def test_a_denial_reaches_the_model_with_its_reason(run: Run) -> None:
+    batch_id = waiting(run)
+
+    assert run("approvals", "deny", batch_id, "not on a Friday").exit_code == 0
+    resumed = run("approvals", "resume", batch_id, "--json")
+
+    (result,) = data(resumed)["results"]
+    assert (resumed.exit_code, result["failure"]["reason"]) == (Exit.REFUSED, "approval_denied")
+    assert "not on a Friday" in result["text"]
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        (["show", "apr_nothing"], Exit.NOT_FOUND),
+        (["approve", "apr_nothing"], Exit.NOT_FOUND),
+        (["resume", "apr_nothing"], Exit.NOT_FOUND),
+        (["outcome", "apr_nothing"], Exit.NOT_FOUND),
+        (["approve", "ID"], Exit.REFUSED),
+        (["withdraw", "ID"], Exit.REFUSED),
+        (["list", "--status", "perhaps"], Exit.USAGE),
+        (["list", "--state", "memory:"], Exit.USAGE),
+        (["list", "--state", "sqlite:////proc/nowhere/state.db"], Exit.USAGE),
+        (["list", "--state", "mysql://x"], Exit.USAGE),
+        (["resume", "ID", "--arguments", "[1]"], Exit.USAGE),
+        (["resume", "ID", "--arguments", "{"], Exit.USAGE),
+    ],
+)
+@pytest.mark.parametrize("as_json", [False, True])
+def test_what_cannot_be_done_is_said_with_its_exit_code(
+    run: Run, command: list[str], code: Exit, as_json: bool
+) -> None:
+    batch_id = waiting(run)
+    run("approvals", "withdraw", batch_id)
+    given = [batch_id if word == "ID" else word for word in command]
+
+    said = run("approvals", *given, *(["--json"] if as_json else []))
+
+    assert said.exit_code == code, said.output
+    assert said.output.strip()
+
+
+def test_without_a_state_it_says_what_to_give(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SEAWALL_STATE")
+
+    said = run("approvals", "list")
+
+    assert (said.exit_code, "--state: is needed" in said.output) == (Exit.USAGE, True)
+
+
+def test_arguments_given_again_have_to_be_those_that_were_approved(run: Run) -> None:
+    batch_id = waiting(run)
+    run("approvals", "approve", batch_id)
+
+    wrong = run("approvals", "resume", batch_id, "--arguments", '{"path": "/b"}')
+    right = run("approvals", "resume", batch_id, "--arguments", "-", stdin='{"path": "/a"}')
+
+    assert (wrong.exit_code, right.exit_code) == (Exit.REFUSED, 0)
+    assert "not those that were approved" in wrong.output
+
+
+def test_what_waits_is_told_where_its_results_are_asked_for(run: Run) -> None:
+    batch_id = waiting(run)
+
+    plain = run("approvals", "outcome", batch_id)
+    as_json = run("approvals", "outcome", batch_id, "--json")
+
+    assert (plain.exit_code, "is pending" in plain.output) == (Exit.REFUSED, True)
+    assert data(as_json)["status"] == "waiting"
