@@ -322,7 +322,7 @@ class World:
             self.registry,
             policies=Policies(default=_policy(policy, self.scale)),
             risk=_lists(self.case["given"], list(self.registry.names())),
-            hooks=[SetForce()] if policy.get("hook") == "set force=true" else (),
+            hooks=[cast("Any", SetForce())] if policy.get("hook") == "set force=true" else (),
             approvals=settings if self.waits else None,
             clock=self.clock,
             chance=FixedChance(),

@@ -80,7 +80,7 @@ class Aside:
     )
 
     def __init__(self) -> None:
-        self.turn: Ending | None = None
+        self.turn: Ending | Alone | None = None
         """The turn it belongs to, or what stands for one; None for a call that calls nothing."""
         self.turnstile: Turnstile | None = None
         """Holds it until the gates of its turn are passed."""

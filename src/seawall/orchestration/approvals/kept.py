@@ -14,7 +14,7 @@ import msgspec
 from seawall.contract.approval import payload
 from seawall.contract.result import ToolResult
 from seawall.orchestration.approvals.binding import SALT_BYTES, digest_of
-from seawall.pipeline.arguments.explain import HIDDEN, show
+from seawall.pipeline.arguments.faults.explain import HIDDEN, show
 from seawall.pipeline.foreign import guarded
 
 if TYPE_CHECKING:

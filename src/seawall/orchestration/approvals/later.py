@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seawall.orchestration.waiting import Waiting, needs_approval, not_stored
+from seawall.pipeline.aside import Alone
 from seawall.pipeline.foreign import guarded_async
 
 if TYPE_CHECKING:
@@ -30,8 +31,9 @@ class Later:
         aside = call.aside
         if call.depth or (aside is not None and aside.resumed):
             return None
-        if aside is not None and aside.turn is not None:
-            return await aside.turn.wait_for_answer(call, decision)
+        turn = None if aside is None else aside.turn
+        if turn is not None and not isinstance(turn, Alone):
+            return await turn.wait_for_answer(call, decision)
         return None if call.batch_id is not None else await self._alone(call, decision)
 
     async def _alone(self, call: Invocation, decision: Decision) -> ToolResult:
