@@ -62,7 +62,11 @@ class Killing:
         return getattr(self._store, name)
 
     async def change(
-        self, batch_id: str, step: Any, payloads: Mapping[str, bytes] | None = None
+        self,
+        batch_id: str,
+        step: Any,
+        payloads: Mapping[str, bytes] | None = None,
+        noting: Any = None,
     ) -> Frozen:
         meant = self._point.endswith(f":{step.name}") and self._is_next()
         where = self._point.partition(":")[0] if meant else ""
@@ -76,7 +80,7 @@ class Killing:
         within.name = step.name  # type: ignore[attr-defined]  # as steps have one
         if where == "before":
             die()
-        found = await self._store.change(batch_id, within, payloads)
+        found = await self._store.change(batch_id, within, payloads, noting)
         if where == "after":
             die()
         return found

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING
 from seawall.contract.approval import ApprovalNotFound, Frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
+
+    from seawall.contract.audit import AuditEntry
+    from seawall.stores.memory_audit import MemoryAudit
 
 MAX_BATCHES = 10_000
 
@@ -19,21 +22,25 @@ _numbers = itertools.count(1)
 class MemoryApprovals:
     """Keeps approvals in this process; several pipelines may share one, in any threads."""
 
-    def __init__(self, max_batches: int = MAX_BATCHES) -> None:
+    def __init__(self, max_batches: int = MAX_BATCHES, *, audit: MemoryAudit | None = None) -> None:
         self.box = _Open()
         self.owner = f"memory-{next(_numbers)}"
         self._max = max_batches
+        self._audit = audit
         self._lock = threading.Lock()
         self._records: dict[str, Frozen] = {}
         self._payloads: dict[str, dict[str, bytes]] = {}
 
-    async def add(self, frozen: Frozen, payloads: Mapping[str, bytes]) -> None:
+    async def add(
+        self, frozen: Frozen, payloads: Mapping[str, bytes], entries: Sequence[AuditEntry] = ()
+    ) -> None:
         """Keep a new one; the oldest that is closed makes room, else it is refused."""
         with self._lock:
             if len(self._records) >= self._max and not self._make_room():
                 raise OverflowError(f"{self._max} approvals wait already")
             self._records[frozen.id] = frozen
             self._payloads[frozen.id] = dict(payloads)
+        await self._noted(entries)
 
     async def load(self, batch_id: str) -> Frozen | None:
         """Give a record as it is."""
@@ -63,6 +70,7 @@ class MemoryApprovals:
         batch_id: str,
         step: Callable[[Frozen], Frozen],
         payloads: Mapping[str, bytes] | None = None,
+        noting: Callable[[Frozen], Sequence[AuditEntry]] | None = None,
     ) -> Frozen:
         """Apply a step alone with the record."""
         with self._lock:
@@ -71,7 +79,8 @@ class MemoryApprovals:
                 raise ApprovalNotFound(batch_id)
             changed = self._records[batch_id] = step(record)
             self._payloads[batch_id].update(payloads or {})
-            return changed
+        await self._noted(() if noting is None else noting(changed))
+        return changed
 
     async def prune(self, *, read_before: float, closed_before: float) -> int:
         """Remove what was read, and what was closed, before these times."""
@@ -89,6 +98,10 @@ class MemoryApprovals:
     async def is_gone(self, owner: str) -> bool:  # noqa: ARG002  # a store may know more
         """Nobody is gone before memory is."""
         return False
+
+    async def _noted(self, entries: Sequence[AuditEntry]) -> None:
+        if self._audit is not None and entries:
+            await self._audit.append(entries)
 
     def _make_room(self) -> bool:
         closed = next((key for key, record in self._records.items() if record.is_closed), None)

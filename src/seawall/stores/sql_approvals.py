@@ -12,13 +12,15 @@ from seawall.stores.owner import Owner, is_gone_for_sure
 from seawall.stores.schema import approval_payloads, approvals, owners
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from sqlalchemy.ext.asyncio import AsyncConnection
 
+    from seawall.contract.audit import AuditEntry
     from seawall.stores.database import Database
     from seawall.stores.owners import Owners
     from seawall.stores.seal import Seal
+    from seawall.stores.sql_audit import SqlAudit
 
 T = TypeVar("T")
 
@@ -28,23 +30,30 @@ _record = approvals.c.record
 class SqlApprovals:
     """Keeps approvals in a state. One transaction for each step, alone with its record."""
 
-    def __init__(self, database: Database, processes: Owners, seal: Seal | None) -> None:
+    def __init__(
+        self, database: Database, processes: Owners, audit: SqlAudit, seal: Seal | None
+    ) -> None:
         self.box = seal
         self._database = database
         self._processes = processes
+        self._audit = audit
 
     @property
     def owner(self) -> str:
         """Names this process."""
         return self._processes.me().id
 
-    async def add(self, frozen: Frozen, payloads: Mapping[str, bytes]) -> None:
+    async def add(
+        self, frozen: Frozen, payloads: Mapping[str, bytes], entries: Sequence[AuditEntry] = ()
+    ) -> None:
         """Keep a new one with what belongs to it, all or nothing."""
 
         async def work(connection: AsyncConnection) -> None:
             row = {"id": frozen.id, "created": frozen.created, **_columns(frozen)}
             await connection.execute(insert(approvals).values(row))
             await _put(connection, frozen.id, payloads)
+            if entries:
+                await self._audit.append_in(connection, entries)
 
         await self._database.write(work)
 
@@ -91,6 +100,7 @@ class SqlApprovals:
         batch_id: str,
         step: Callable[[Frozen], Frozen],
         payloads: Mapping[str, bytes] | None = None,
+        noting: Callable[[Frozen], Sequence[AuditEntry]] | None = None,
     ) -> Frozen:
         """Apply a step alone with the record."""
 
@@ -107,6 +117,8 @@ class SqlApprovals:
                 change = update(approvals).where(approvals.c.id == batch_id)
                 await connection.execute(change.values(_columns(changed)))
             await _put(connection, batch_id, payloads or {})
+            if noting is not None and (entries := noting(changed)):
+                await self._audit.append_in(connection, entries)
             return changed
 
         return await self._database.write(work)

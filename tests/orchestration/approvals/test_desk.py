@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.orchestration.approvals.conftest import Place, swap
 
 from seawall import (
     Action,
@@ -13,12 +16,14 @@ from seawall import (
     ApprovalConflict,
     ApprovalNotFound,
     ApprovalStatus,
+    MemoryApprovals,
     Pipeline,
     Session,
 )
+from seawall.stores.memory_audit import MemoryAudit
 
 if TYPE_CHECKING:
-    from tests.orchestration.approvals.conftest import Place
+    from pathlib import Path
 
 TWO = [("delete", {"table": "t"}, "a"), ("delete", {"table": "u"}, "b")]
 
@@ -191,42 +196,52 @@ async def test_an_announcement_that_hangs_holds_nothing_up(memory: Place) -> Non
     assert memory.clock.now() - begun == 10
 
 
-class Audited:
-    def __init__(self) -> None:
-        self.events: list[tuple[str, str, str]] = []
-        self.fails = False
-
-    async def approval(self, event: str, frozen: Any, *, by: str, why: str) -> None:
-        if self.fails:
-            raise ConnectionError("the audit is down")
-        self.events.append((event, by, why))
-
-
-async def test_every_decision_is_audited(memory: Place) -> None:
-    audited = Audited()
-    pipeline = memory.pipeline(settings={"auditor": audited})
-    first, second, third = [await asked(pipeline) for _ in range(3)]
-    await pipeline.approvals.approve(first.id, by="ada", reason="looks fine")
+async def test_every_decision_is_in_the_audit_log_with_who_and_why(memory: Place) -> None:
+    audit = MemoryAudit()
+    memory.store = MemoryApprovals(audit=audit)
+    pipeline = memory.pipeline()
+    first, second, third = [await asked(pipeline, session=Session("s")) for _ in range(3)]
+    await pipeline.approvals.approve(first.approvals[0].id, by="ada", reason="looks fine")
+    await memory.clock.advance(1)
+    await pipeline.approvals.approve(first.id, by="eve")
     await pipeline.approvals.deny(second.id, "never", by="bob")
     await pipeline.approvals.withdraw(third.id, by="agent")
+    await pipeline.resume(first.id, arguments={"a": {}})
     await pipeline.resume(first.id)
 
-    assert audited.events == [
-        *[("asked", "", "")] * 3,
+    found = [json.loads(record.text) async for record in audit.records()]
+    said = [(one["outcome"], one.get("by", ""), one.get("why", "")) for one in found]
+    assert said == [
+        *[("asked", "", "")] * 6,
         ("approved", "ada", "looks fine"),
-        ("denied", "bob", "never"),
-        ("withdrawn", "agent", ""),
-        ("resumed", "", ""),
+        ("approved", "eve", ""),
+        *[("denied", "bob", "never")] * 2,
+        *[("withdrawn", "agent", "")] * 2,
+        *[("refused", "", "approval_mismatch")] * 2,
+        *[("resumed", "", "")] * 2,
     ]
+    assert {one["kind"] for one in found} == {"approval"}
+    assert found[0]["about"] == first.approvals[0].id
+    assert found[0]["digest"] == first.approvals[0].digest
+    assert (await audit.verify()).sound
 
 
-async def test_an_answer_that_cannot_be_audited_is_none(memory: Place) -> None:
-    audited = Audited()
-    pipeline = memory.pipeline(settings={"auditor": audited})
+async def test_an_answer_that_cannot_be_audited_is_none(tmp_path: Path) -> None:
+    place = Place(None, f"sqlite:///{tmp_path}/state.db")
+    pipeline = place.pipeline()
     batch = await asked(pipeline)
-    audited.fails = True
+
+    async def down(*_: Any) -> None:
+        raise ConnectionError("the audit is down")
+
+    swap(pipeline.approvals.store, "_audit", SimpleNamespace(append_in=down))
 
     with pytest.raises(ConnectionError):
         await pipeline.approvals.approve(batch.id)
+    alone = await pipeline.call("delete", {})
 
     assert (await pipeline.approvals.show(batch.id)).status is ApprovalStatus.PENDING
+    assert alone.failure is not None
+    assert alone.failure.reason == "gate_failed"
+    for state in place.states:
+        await state.aclose()

@@ -344,7 +344,7 @@ async def crashed(place: Place, resuming: Awaitable[Any], pipeline: Pipeline) ->
             break
     assert place.effects
 
-    async def nothing(*_: Any) -> Any:
+    async def nothing(*_: Any, **__: Any) -> Any:
         raise ConnectionError("gone")
 
     swap(pipeline.approvals.store, "change", nothing)
@@ -462,10 +462,10 @@ async def test_a_store_that_fails_lets_nothing_begin_and_hides_no_result(
     batch_id = await approved(pipeline)
     change = pipeline.approvals.store.change
 
-    async def failing(batch_id: str, wanted: Any, payloads: Any = None) -> Any:
+    async def failing(batch_id: str, wanted: Any, payloads: Any = None, noting: Any = None) -> Any:
         if wanted.name == step:
             raise ConnectionError("the store is down")
-        return await change(batch_id, wanted, payloads)
+        return await change(batch_id, wanted, payloads, noting)
 
     swap(pipeline.approvals.store, "change", failing)
 
@@ -478,10 +478,10 @@ async def test_an_end_that_could_not_be_stored_is_said_to_be_unknown(memory: Pla
     batch_id = await approved(pipeline)
     change = pipeline.approvals.store.change
 
-    async def failing(batch_id: str, wanted: Any, payloads: Any = None) -> Any:
+    async def failing(batch_id: str, wanted: Any, payloads: Any = None, noting: Any = None) -> Any:
         if wanted.name == "settle":
             raise ConnectionError("the store is down")
-        return await change(batch_id, wanted, payloads)
+        return await change(batch_id, wanted, payloads, noting)
 
     swap(pipeline.approvals.store, "change", failing)
     await pipeline.resume(batch_id)

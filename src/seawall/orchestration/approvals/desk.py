@@ -22,6 +22,7 @@ from seawall.contract.approval import (
     item_id,
 )
 from seawall.contract.decision import Action, PendingApproval
+from seawall.orchestration.approvals.entries import noting
 from seawall.orchestration.approvals.freezing import Freezer
 from seawall.orchestration.approvals.kept import Envelope
 from seawall.orchestration.approvals.settings import ApprovalSettings
@@ -122,8 +123,9 @@ class Approvals:
     async def withdraw(self, approval_id: str, *, by: str = "") -> ApprovalBatch:
         """Take a whole request back, approved or not, as long as nothing of it was run."""
         batch_id, _ = batch_of(approval_id)
-        step = Withdraw(now=self.clock.wall(), by=by[:MAX_BY])
-        return await self._changed(batch_id, step, "withdrawn", by, "")
+        now = self.clock.wall()
+        step = Withdraw(now=now, by=by[:MAX_BY])
+        return await self._changed(batch_id, step, "withdrawn", by, "", now)
 
     async def expire(self, approval_id: str | None = None) -> int:
         """End the wait of one request now, or write down all whose time is over; how many.
@@ -132,8 +134,9 @@ class Approvals:
         times that have passed count by themselves.
         """
         if approval_id is not None:
-            step = Expire(now=self.clock.wall(), at_once=True)
-            await self._changed(batch_of(approval_id)[0], step, "expired", "", "")
+            now = self.clock.wall()
+            step = Expire(now=now, at_once=True)
+            await self._changed(batch_of(approval_id)[0], step, "expired", "", "", now)
             return 1
         return await self._sweep()
 
@@ -163,7 +166,6 @@ class Approvals:
         frozen = await self._freezer.freeze(
             batch_id, waiting, session, execution=execution, state=state
         )
-        await self._audited("asked", frozen, "", "")
         self._remember(batch_id, session)
         batch = await self._seen(frozen)
         await self._announced(batch)
@@ -179,10 +181,6 @@ class Approvals:
         await self.store.change(frozen.id, Read(now=self.clock.wall()))
         self._sessions.pop(frozen.id, None)
 
-    async def audit(self, event: str, frozen: Frozen, *, by: str = "", why: str = "") -> None:
-        """Write down what happened, where somebody keeps that."""
-        await self._audited(event, frozen, by, why)
-
     async def status(self, frozen: Frozen) -> ApprovalStatus:
         """How far a record is now; whoever is seen to be gone holds nothing."""
         status = frozen.status(self.clock.wall())
@@ -196,26 +194,15 @@ class Approvals:
         batch_id, position = batch_of(approval_id)
         if position is not None:
             await self.frozen(approval_id)
-        step = Decide(
-            position, action, now=self.clock.wall(), by=by[:MAX_BY], reason=reason[:MAX_REASON]
-        )
-        return await self._changed(batch_id, step, event, by, reason)
+        now = self.clock.wall()
+        step = Decide(position, action, now=now, by=by[:MAX_BY], reason=reason[:MAX_REASON])
+        return await self._changed(batch_id, step, event, by, reason, now)
 
     async def _changed(
-        self, batch_id: str, step: Transition, event: str, by: str, why: str
+        self, batch_id: str, step: Transition, event: str, by: str, why: str, now: float
     ) -> ApprovalBatch:
-        """Audit first: what cannot be written down does not happen."""
-        await self._audited(event, step(await self.frozen(batch_id)), by, why)
-        try:
-            frozen = await self.store.change(batch_id, step)
-        except ApprovalConflict as error:  # somebody was faster
-            await self._audited("void", await self.frozen(batch_id), by, str(error))
-            raise
-        return await self._seen(frozen)
-
-    async def _audited(self, event: str, frozen: Frozen, by: str, why: str) -> None:
-        if self.settings.auditor is not None:
-            await self.settings.auditor.approval(event, frozen, by=by[:MAX_BY], why=why)
+        noted = noting(event, at=now, by=by[:MAX_BY], why=why)
+        return await self._seen(await self.store.change(batch_id, step, noting=noted))
 
     async def _announced(self, batch: ApprovalBatch) -> None:
         for listener in self._listeners:
@@ -250,10 +237,10 @@ class Approvals:
 
     async def _expired(self, frozen: Frozen) -> int:
         try:
-            changed = await self.store.change(frozen.id, Expire(now=self.clock.wall()))
+            now = self.clock.wall()
+            await self.store.change(frozen.id, Expire(now=now), noting=noting("expired", at=now))
         except (ApprovalConflict, ApprovalNotFound):
             return 0  # somebody was faster
-        await self._audited("expired", changed, "", "")
         return 1
 
     async def _seen(self, frozen: Frozen) -> ApprovalBatch:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from seawall.contract.approval import Frozen, FrozenCall
 from seawall.orchestration.approvals.binding import SALT_BYTES, definition_of
+from seawall.orchestration.approvals.entries import noting
 from seawall.orchestration.approvals.kept import Envelope
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class Freezer:
             execution=execution,
             calls=calls,
         )
-        await self._store.add(frozen, envelope.sealed)
+        await self._store.add(frozen, envelope.sealed, noting("asked", at=now)(frozen))
         return frozen
 
     def _call(self, position: int, one: Waiting, envelope: Envelope) -> FrozenCall:

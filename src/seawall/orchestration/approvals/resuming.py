@@ -20,6 +20,7 @@ from seawall.contract.failure import FailureCode
 from seawall.contract.tool import ToolCall
 from seawall.contract.turn import TurnOutcome, TurnStatus
 from seawall.orchestration.approvals.checking import Checker, Given, unusable
+from seawall.orchestration.approvals.entries import noting
 from seawall.orchestration.approvals.refusals import (
     LAYER,
     in_doubt,
@@ -32,6 +33,7 @@ from seawall.orchestration.approvals.resumed_turn import ResumedTurn
 from seawall.orchestration.approvals.transitions import (
     Begin,
     Finish,
+    Look,
     Release,
     Renew,
     Settle,
@@ -126,7 +128,13 @@ class Resuming:
             for at, one in plan.items()
         )
         reason = _first_reason(results)
-        await self._approvals.audit("refused", frozen, why=reason)
+        now = self._approvals.clock.wall()
+        noted = noting("refused", at=now, why=reason)
+        await guarded_async(
+            "a refused resume could not be audited",
+            lambda: self._approvals.store.change(frozen.id, Look(), noting=noted),
+            lambda _: None,
+        )
         return TurnOutcome(results=results, reason=reason)
 
     def _told(self, frozen: Frozen, envelope: Envelope) -> TurnOutcome:
@@ -198,13 +206,14 @@ class _Run:
     ) -> TurnOutcome:
         """Take it, run it, and keep what came of it."""
         gone = await self._store.is_gone(self._frozen.owner)
-        take = Take(self._owner, now=self._clock.wall(), lease_s=self._lease_s, gone=gone)
+        now = self._clock.wall()
+        take = Take(self._owner, now=now, lease_s=self._lease_s, gone=gone)
+        noted = noting("resumed", at=now)
         try:
-            self._frozen = await self._store.change(self._frozen.id, take)
+            self._frozen = await self._store.change(self._frozen.id, take, noting=noted)
         except ApprovalConflict as error:
             results = refusals(self._frozen, error.status)
             return TurnOutcome(results=results, reason=error.reason)
-        await self._approvals.audit("resumed", self._frozen)
         beating = asyncio.ensure_future(self._beat())
         try:
             outcome = await self._turn(session, on_event).run(self._frozen.execution)

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from seawall.contract.errors import ConfigurationError, Fault
-from seawall.orchestration.approvals.store import ApprovalStore, Auditor
+from seawall.orchestration.approvals.store import ApprovalStore
 
 
 class ApprovalSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,8 +31,6 @@ class ApprovalSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How long results stay after they were read."""
     keep_closed_s: float = 30 * 86_400.0
     """How long anything stays that nothing more can come of, counted from its making."""
-    auditor: Auditor | None = None
-    """Writes down who decided what."""
 
     def __post_init__(self) -> None:
         faults = [

@@ -1,14 +1,17 @@
-"""What approvals need of a store, of a key, and of an audit."""
+"""What approvals need of a store and of a key."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from seawall.contract.approval import Frozen
+    from seawall.contract.audit import AuditEntry
     from seawall.orchestration.approvals.transitions import Transition
+
+    Noting = Callable[[Frozen], Sequence[AuditEntry]]
 
 
 class ApprovalStore(Protocol):
@@ -19,7 +22,9 @@ class ApprovalStore(Protocol):
         """Seals what is kept; None if there is no key, and nothing secret may be kept then."""
         ...
 
-    async def add(self, frozen: Frozen, payloads: Mapping[str, bytes]) -> None:
+    async def add(
+        self, frozen: Frozen, payloads: Mapping[str, bytes], entries: Sequence[AuditEntry] = ()
+    ) -> None:
         """Keep a new one with what belongs to it, all or nothing; durable when this returns."""
         ...
 
@@ -38,10 +43,15 @@ class ApprovalStore(Protocol):
         ...
 
     async def change(
-        self, batch_id: str, step: Transition, payloads: Mapping[str, bytes] | None = None
+        self,
+        batch_id: str,
+        step: Transition,
+        payloads: Mapping[str, bytes] | None = None,
+        noting: Noting | None = None,
     ) -> Frozen:
         """Apply a step alone with the record, and keep what it gives; durable when this returns.
 
+        What `noting` makes of the new record goes into the audit log, together with it.
         What the step raises is raised, and nothing is kept then. Raises `ApprovalNotFound`.
         """
         ...
@@ -69,15 +79,4 @@ class Box(Protocol):
 
     def open(self, sealed: bytes, place: str) -> bytes:
         """Give back what was sealed for this place; raises otherwise."""
-        ...
-
-
-class Auditor(Protocol):
-    """Writes down who decided what; what it raises refuses the decision."""
-
-    async def approval(self, event: str, frozen: Frozen, *, by: str, why: str) -> None:
-        """Note `asked`, `approved`, `denied`, `withdrawn`, `expired`, `resumed` or `refused`.
-
-        `void` says that the one before did not come about, because somebody else was faster.
-        """
         ...
