@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from seawall.layers.risk_gate import Gate
     from seawall.layers.risk_policies import AllowlistPolicy, RiskPolicy
     from seawall.layers.risk_questions import Answer
+    from seawall.layers.risk_rules import ArgumentRule, RuledPolicy
     from seawall.orchestration.approvals.desk import Approvals
     from seawall.orchestration.approvals.settings import ApprovalSettings
     from seawall.orchestration.batch import BatchRunner
@@ -135,6 +136,7 @@ _HOMES = {
     "layers.risk_gate": ("Gate",),
     "layers.risk_policies": ("AllowlistPolicy", "RiskPolicy"),
     "layers.risk_questions": ("Answer",),
+    "layers.risk_rules": ("ArgumentRule", "RuledPolicy"),
     "orchestration.approvals.desk": ("Approvals",),
     "orchestration.approvals.settings": ("ApprovalSettings",),
     "orchestration.batch": ("BatchRunner",),
@@ -185,6 +187,7 @@ __all__ = [
     "ApprovalSettings",
     "ApprovalStatus",
     "Approvals",
+    "ArgumentRule",
     "AudioContent",
     "BatchOutcome",
     "BatchRunner",
@@ -234,6 +237,7 @@ __all__ = [
     "Rewrite",
     "Risk",
     "RiskPolicy",
+    "RuledPolicy",
     "RunPolicy",
     "SealBroken",
     "Services",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import tempfile
 import time
 from pathlib import Path
@@ -25,6 +26,7 @@ def main() -> None:
     parser.add_argument("--store", choices=["sqlite", "postgresql"], default="sqlite")
     parser.add_argument("--url", help="an empty state to use; else one is made")
     wanted = parser.parse_args()
+    os.environ.setdefault("SEAWALL_STATE_KEY", "33" * 32)
     with tempfile.TemporaryDirectory() as folder, _state(wanted, Path(folder)) as url:
         effects = Path(folder) / "effects"
         for said, work, count in (

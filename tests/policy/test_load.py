@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from seawall.contract.annotations import Risk
+from seawall.contract.decision import Action, Prepared
 from seawall.contract.errors import ConfigurationError, Fault
 from seawall.contract.policy import BreakerPolicy, RunPolicy
 from seawall.contract.tool import Tool
@@ -27,6 +28,9 @@ def a_tool(name: str, **fields: Any) -> Tool:
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+
+
+BASE = 'tool = "t"\nargument = "/p"\ndecide = "ask"\n'
 
 
 def load(text: str | bytes, name: str = "x.toml", **others: str) -> Policies:
@@ -218,10 +222,6 @@ def test_the_trace_may_be_larger() -> None:
         ),
         ("[risk]\nallow = ['a']\ndeny = ['a']", "x.toml:2:1: risk.allow: has 'a', and so has deny"),
         ("[risk]\ndeny = ['a']", "x.toml:2:1: risk.deny: needs `allow` beside it"),
-        (
-            "[risk]\nstrict = true\nallow = ['a']",
-            "x.toml:1:2: risk.ask_from: does not count beside lists; leave out one of them",
-        ),
         ("[trace]\ncapacity = -1", "x.toml:2:1: trace.capacity: must be from 0 to 1,000,000"),
         ("[trace]\nsize = 5", "x.toml:2:1: trace.size: is unknown; known are capacity"),
         (
@@ -436,12 +436,71 @@ def test_lists_take_the_place_of_a_risk_that_was_said_before() -> None:
     assert policies.risk.allow == ("a",)
 
 
-def test_strictness_over_lists_is_refused_since_it_would_not_count() -> None:
-    found = faults_in('extends = "base.toml"\n[risk]\nstrict = true', base='[risk]\nallow = ["a"]')
+def test_beside_lists_a_risk_says_from_where_on_even_the_allowed_are_asked_about() -> None:
+    found = load('extends = "base.toml"\n[risk]\nstrict = true', base='[risk]\nallow = ["a"]')
 
-    assert found == [
-        "x.toml:2:2: risk.ask_from: does not count beside lists; leave out one of them"
-    ]
+    decide = found.risk.policy()
+    said = [decide.decide(Prepared(tool=a_tool("a", risk=risk), arguments={})) for risk in Risk]
+    assert [one.action for one in said] == [Action.ALLOW, Action.ASK, Action.ASK]
+
+
+RULE = """
+[[risk.rules]]
+tool = "write_*"
+argument = "/path"
+under = ["/srv/data", "/tmp"]
+decide = "allow"
+otherwise = "deny"
+reason = "agents write there alone"
+"""
+
+
+def test_rules_for_arguments_are_read_with_their_place() -> None:
+    found = load(f"[risk]\n[risk.tools]\nwrite_x = 'low'\n{RULE}{RULE}").risk
+
+    assert found.tools == {"write_x": Risk.LOW}
+    assert [rule.place for rule in found.rules] == ["x.toml:5", "x.toml:13"]
+    assert found.rules[0].said == "allow if /path is under /srv/data or /tmp, otherwise deny"
+
+
+def test_rules_of_a_file_replace_those_of_the_file_that_it_extends() -> None:
+    policies = load(
+        'extends = "base.toml"\n[risk.tools]\nb = "low"\n[[risk.rules]]\ntool = "t"\n'
+        'argument = "/n"\nabove = "0.10"\ndecide = "ask"',
+        base=f"[risk.tools]\na = 'high'\n{RULE}",
+    )
+
+    assert [rule.argument for rule in policies.risk.rules] == ["/n"]
+    assert policies.risk.tools == {"a": Risk.HIGH, "b": Risk.LOW}
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ('tool = "t"', "x.toml:1:3: risk.rules.0: needs argument and decide"),
+        ('decide = "maybe"', "x.toml:2:1: risk.rules.0.decide: is 'maybe'; it takes allow, ask"),
+        ("under = []", "x.toml:2:1: risk.rules.0.under: is empty"),
+        ("above = true", "x.toml:2:1: risk.rules.0.above: is true; it takes a number"),
+        ('undr = "/x"', "x.toml:2:1: risk.rules.0.undr: is unknown; did you mean under?"),
+        (f"{BASE}under = 'srv'", "x.toml:5:1: risk.rules.0.under: is 'srv'; it takes an absolute"),
+        (f"{BASE}host = 'a b'", "x.toml:5:1: risk.rules.0.host: is 'a b'; it takes a host"),
+        (f"{BASE}host = '10.0.0.1/8'", "x.toml:5:1: risk.rules.0.host: is '10.0.0.1/8', which is"),
+        (f"{BASE}at_most = 'x'", "x.toml:5:1: risk.rules.0.at_most: is 'x'; it takes a number"),
+        (f"{BASE}", "x.toml:3:1: risk.rules.0.argument: needs one kind of condition"),
+        (
+            f"{BASE}above = 1\nunder = '/x'",
+            "x.toml:3:1: risk.rules.0.argument: needs one kind of condition",
+        ),
+        (
+            f"{BASE}above = 1\notherwise = 'ask'",
+            "x.toml:6:1: risk.rules.0.otherwise: is ask as well",
+        ),
+    ],
+)
+def test_a_faulty_rule_is_told_with_its_line(lines: str, said: str) -> None:
+    found = faults_in(f"[[risk.rules]]\n{lines}")
+
+    assert said in "\n".join(found)
 
 
 def test_faults_of_all_files_are_told_together() -> None:

@@ -28,6 +28,7 @@ from seawall.layers.risk_questions import (
     standing_for,
     verdict_of,
 )
+from seawall.layers.risk_rules import RuledPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
@@ -237,8 +238,10 @@ _GUIDANCE = {
 def _fixed(policy: CallPolicy, tool: Tool) -> Decision | None:
     """Decide for all calls of a tool, if the policy is known to look at the tool alone."""
     # By exact type: a subclass may decide by the arguments.
-    if type(policy) is RiskPolicy or type(policy) is AllowlistPolicy:
-        return _spared(policy.for_tool(tool), None, tool)
+    if type(policy) in (RiskPolicy, AllowlistPolicy, RuledPolicy):
+        known: Any = policy
+        decision: Decision | None = known.for_tool(tool)
+        return None if decision is None else _spared(decision, None, tool)
     return None
 
 

@@ -49,9 +49,9 @@ class RiskPolicy(msgspec.Struct, frozen=True):
         """Decide by the tool's risk."""
         return self.for_tool(prepared.tool)
 
-    def for_tool(self, tool: Tool) -> Decision:
-        """Decide for all calls of a tool."""
-        risk = tool.effective_risk
+    def for_tool(self, tool: Tool, risk: Risk | None = None) -> Decision:
+        """Decide for all calls of a tool; `risk` instead of its own, if an operator says so."""
+        risk = tool.effective_risk if risk is None else risk
         reason = f"{risk.name.lower()} risk"
         ask_from = min(self.ask_from, Risk.MEDIUM) if self.strict else self.ask_from
         return Decision(Action.ASK if risk >= ask_from else Action.ALLOW, reason)
@@ -63,7 +63,8 @@ class AllowlistPolicy:
     A tool stands in one list: the same entry in two, or a name that a pattern of another list
     matches, is a `ConfigurationError`, as nobody can tell which was meant. Whether two patterns
     meet shows only with a tool's name: `faults(names)` tells it when the tools are known, and
-    such a tool is denied. Letters count as they are written.
+    such a tool is denied. Letters count as they are written. With `ask_from`, what the allow list
+    names is asked about from that risk on.
     """
 
     def __init__(
@@ -71,8 +72,11 @@ class AllowlistPolicy:
         allow: Iterable[str] = (),
         ask: Iterable[str] = (),
         deny: Iterable[str] = (),
+        *,
+        ask_from: Risk | None = None,
     ) -> None:
         faults: list[Fault] = []
+        self._ask_from = ask_from
         self._lists = tuple(
             _List(action, _entries(action, given, faults))
             for action, given in ((Action.ALLOW, allow), (Action.ASK, ask), (Action.DENY, deny))
@@ -85,11 +89,15 @@ class AllowlistPolicy:
         """Decide by the tool's name."""
         return self.for_tool(prepared.tool)
 
-    def for_tool(self, tool: Tool) -> Decision:
-        """Decide for all calls of a tool."""
+    def for_tool(self, tool: Tool, risk: Risk | None = None) -> Decision:
+        """Decide for all calls of a tool; `risk` instead of its own, if an operator says so."""
         found = self._found(tool.name)
         if len(found) == 1:
             action, entry = found[0]
+            risk = tool.effective_risk if risk is None else risk
+            if action is Action.ALLOW and self._ask_from is not None and risk >= self._ask_from:
+                said = f"the allow list has {entry!r}, but not for {risk.name.lower()} risk"
+                return Decision(Action.ASK, said)
             return Decision(action, f"the {action} list has {entry!r}")
         if not found:
             return Decision(Action.DENY, "no list has it")
@@ -125,8 +133,8 @@ class _List:
 
     def __init__(self, action: Action, entries: list[str]) -> None:
         self.action = action
-        self.names = frozenset(entry for entry in entries if not _is_pattern(entry))
-        self.patterns = tuple(dict.fromkeys(entry for entry in entries if _is_pattern(entry)))
+        self.names = frozenset(entry for entry in entries if not is_pattern(entry))
+        self.patterns = tuple(dict.fromkeys(entry for entry in entries if is_pattern(entry)))
         self._matches = [(pattern, re.compile(translate(pattern))) for pattern in self.patterns]
 
     def entry(self, name: str) -> str | None:
@@ -136,7 +144,8 @@ class _List:
         return next((p for p, regex in self._matches if regex.match(name)), None)
 
 
-def _is_pattern(entry: str) -> bool:
+def is_pattern(entry: str) -> bool:
+    """Whether an entry stands for more than the name that it is."""
     return not set("*?[").isdisjoint(entry)
 
 

@@ -16,7 +16,8 @@ from seawall.contract.result import ToolResult
 from seawall.layers.environment import Environment
 from seawall.layers.ledger import EffectLedger
 from seawall.layers.risk_gate import Gate, RiskGate
-from seawall.layers.risk_policies import AllowlistPolicy, CallPolicy, RiskPolicy
+from seawall.layers.risk_policies import AllowlistPolicy, CallPolicy
+from seawall.layers.risk_rules import RuledPolicy
 from seawall.orchestration.approvals.desk import Approvals
 from seawall.orchestration.approvals.grounds import Grounds
 from seawall.orchestration.approvals.kept import encoded_state
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
     from types import TracebackType
 
+    from seawall.contract.annotations import Risk
     from seawall.contract.decision import Prepared
     from seawall.contract.tool import Tool, ToolCall
     from seawall.contract.turn import TurnEvent, TurnOutcome
@@ -162,7 +164,12 @@ class Pipeline:
         self._prefix = self._chance.token(4)
         around = Hooks(hooks)
         self.approvals = Approvals(
-            approvals, self.clock, self._chance, state=self.state, listeners=around.on_approval
+            approvals,
+            self.clock,
+            self._chance,
+            state=self.state,
+            listeners=around.on_approval,
+            risk_of=self._risk_of,
         )
         self._later = Later(self.approvals) if self.approvals.enabled else None
         self._own_gate = risk is not None
@@ -244,10 +251,7 @@ class Pipeline:
         confirm: Callable[..., Any] | None,
         policies: Policies,
     ) -> Gate:
-        settings = policies.risk
-        if policy is None and settings.allow is not None:
-            policy = AllowlistPolicy(settings.allow, settings.ask, settings.deny)
-        policy = policy or RiskPolicy(settings.ask_from)
+        policy = policies.risk.policy() if policy is None else policy
         return Gate(policy=policy, confirm=confirm, later=self._later)
 
     async def call(
@@ -599,10 +603,15 @@ class Pipeline:
         left = None if outer.deadline is None else outer.deadline - self.clock.now()
         return await self._run(route, call, None, left if left is None else max(left, 0.001))
 
+    def _risk_of(self, tool: Tool) -> Risk:
+        policy = self._gate.policy
+        return policy.risk_of(tool) if isinstance(policy, RuledPolicy) else tool.effective_risk
+
     def _usable(self, session: Session) -> Callable[[str], bool]:
         """Which names may be hinted at: none that session or policy deny, or that is set aside."""
         policy = self._gate.policy
-        listed = policy if isinstance(policy, AllowlistPolicy) else None
+        below = policy.base if isinstance(policy, RuledPolicy) else policy
+        listed = below if isinstance(below, AllowlistPolicy) else None
 
         def usable(name: str) -> bool:
             standing = session.permissions.decision(name)

@@ -7,6 +7,8 @@
     [tools.http_check.breaker]       # or `breaker = false`
     [families.reading]               # match, tags, categories, servers, annotations choose tools
     [risk]                           # ask_from or strict; allow, ask, deny
+    [risk.tools]                     # the risk of tools: delete_file = "high"
+    [[risk.rules]]                   # what arguments decide: tool, argument, a condition, decide
     [trace]                          # capacity
     [loop]                           # threshold, window, …; or `loop = false`
     [console]                        # allow: what the gateway's page may run
@@ -72,11 +74,12 @@ def read_policy_file(path: str | Path) -> dict[str, Any]:
     while chain:
         sheet = chain.pop().over(sheet)
     origins = Origins(sheet.places, sheet.faults)
-    if "ask_from" in sheet.risk and "allow" in sheet.risk:
-        origins.fault(("risk", "ask_from"), "does not count beside lists; leave out one of them")
+    risk = dict(sheet.risk)
+    if "ask_from" in risk and "allow" in risk:
+        risk["ask_listed_from"] = risk.pop("ask_from")
     return {
         **sheet.rules(),
-        "risk": _settings(RiskSettings, sheet.risk, "risk", origins),
+        "risk": _settings(RiskSettings, risk, "risk", origins),
         **{
             name: _settings(kind, sheet.settings.get(name, {}), name, origins)
             for name, kind in _KINDS.items()

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 def find_places(text: str, file: str) -> dict[KeyPath, Place]:
     """Give the place of every key in a valid TOML text: dotted, quoted, inline, headers too.
 
+    The tables of `[[a]]` are `a.0`, `a.1` and so on.
     Where a key is written several times, as `a` in `a.b = 1` and `a.c = 2`, the first counts.
     """
     return _Scanner(text, file).scan()
@@ -47,6 +48,7 @@ class _Scanner:
         self._lines = [0, *(found.end() for found in re.finditer("\n", text))]
         self._file = file
         self._places: dict[KeyPath, Place] = {}
+        self._items: dict[KeyPath, int] = {}
 
     def scan(self) -> dict[KeyPath, Place]:
         table: KeyPath = ()
@@ -61,9 +63,12 @@ class _Scanner:
         token = next(self._tokens)
         if token.raw != "[":
             return self._key((), token)
-        path = self._key((), next(self._tokens))
+        path = self._key((), first := next(self._tokens))
         next(self._tokens)  # the second bracket of an array of tables
-        return path
+        number = self._items[path] = self._items.get(path, -1) + 1
+        item = (*path, str(number))
+        self._places[item] = self._place(first.at)
+        return item
 
     def _key(self, path: KeyPath, token: _Token) -> KeyPath:
         """Read `a."b".c` up to the mark behind it, and note where each part stands."""

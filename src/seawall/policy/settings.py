@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -11,6 +12,8 @@ from seawall.contract.annotations import Risk
 from seawall.contract.errors import ConfigurationError, Fault
 from seawall.layers.risk_policies import AllowlistPolicy
 from seawall.policy.addresses import address_rule
+from seawall.layers.risk_policies import AllowlistPolicy, RiskPolicy
+from seawall.layers.risk_rules import ArgumentRule, RuledPolicy
 from seawall.recording.trace import MAX_CAPACITY
 
 
@@ -24,6 +27,12 @@ class RiskSettings(msgspec.Struct, frozen=True, kw_only=True):
     ask: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     """Said for the reader of a file: what no list names is refused as well."""
+    ask_listed_from: Risk | None = None
+    """With lists: from this risk on a person is asked about what may run without a question."""
+    tools: Mapping[str, Risk] = {}
+    """The risk of tools, by name or pattern, where it is not what they say themselves."""
+    rules: tuple[ArgumentRule, ...] = ()
+    """What the arguments of a call decide."""
 
     def __post_init__(self) -> None:
         if self.allow is None:
@@ -31,6 +40,15 @@ class RiskSettings(msgspec.Struct, frozen=True, kw_only=True):
                 raise ConfigurationError([Fault(_ALLOW_TOO, key=listed)])
         else:
             AllowlistPolicy(self.allow, self.ask, self.deny)
+
+    def policy(self) -> RiskPolicy | AllowlistPolicy | RuledPolicy:
+        """Make what decides about calls."""
+        base: RiskPolicy | AllowlistPolicy = RiskPolicy(self.ask_from)
+        if self.allow is not None:
+            base = AllowlistPolicy(self.allow, self.ask, self.deny, ask_from=self.ask_listed_from)
+        if not (self.tools or self.rules):
+            return base
+        return RuledPolicy(base, self.rules, risks=self.tools)
 
     @property
     def default_deny(self) -> bool:

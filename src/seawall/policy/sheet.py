@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from seawall.contract.annotations import Annotations, Risk
-from seawall.contract.errors import Fault
+from seawall.contract.errors import ConfigurationError, Fault
+from seawall.layers.risk_rules import ArgumentRule
 from seawall.policy import units
+from seawall.policy.argument_rules import ARGUMENT_RULE
 from seawall.policy.changes import Changes, Family, unknown
-from seawall.policy.origins import KeyPath, Place, fault_at
+from seawall.policy.origins import KeyPath, Place, fault_at, place_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -132,9 +134,15 @@ def _rule_over(table: Table, base: Table) -> Table:
 
 
 def _risk_over(risk: Table, base: Table) -> Table:
-    """Merge who is asked; lists take the place of an `ask_from` that was there before."""
+    """Merge who is asked; lists take the place of an `ask_from` that was there before.
+
+    Rules are a list, and replaced as all lists are; risks of tools are merged name by name.
+    """
     kept = {key: value for key, value in base.items() if key != "ask_from" or "allow" not in risk}
-    return {**kept, **risk}
+    merged = {**kept, **risk}
+    if "tools" in kept and "tools" in risk:
+        merged["tools"] = {**kept["tools"], **risk["tools"]}
+    return merged
 
 
 class _SheetReader:
@@ -193,13 +201,39 @@ class _SheetReader:
         return chosen, self._rule(table, path, _CHOICE)
 
     def _risk(self, table: Table) -> Table:
-        found = self._values(table, _RISK, ("risk",))
+        found = self._values(table, _RISK, ("risk",), ("tools", "rules"))
+        if "tools" in table:
+            within = self._table(table["tools"], ("risk", "tools"))
+            readers = dict.fromkeys(within, units.risk)
+            found["tools"] = self._values(within, readers, ("risk", "tools"))
+        if "rules" in table:
+            found["rules"] = tuple(self._rules(table["rules"]))
         strict = found.pop("strict", None)
         if strict is not None:
             asked = found.setdefault("ask_from", Risk.MEDIUM if strict else Risk.HIGH)
             if strict != (asked <= Risk.MEDIUM):
                 self._fault(("risk", "strict"), "contradicts ask_from; give one of the two")
         return found
+
+    def _rules(self, raw: Any) -> Iterator[ArgumentRule]:
+        if not isinstance(raw, list):
+            self._fault(("risk", "rules"), f"is {units.shown(raw)}; write [[risk.rules]]")
+            return
+        for number, table in enumerate(raw):
+            path = ("risk", "rules", str(number))
+            before = len(self.sheet.faults)
+            values = self._values(self._table(table, path), ARGUMENT_RULE, path)
+            missing = [key for key in ("tool", "argument", "decide") if key not in values]
+            if len(self.sheet.faults) > before:
+                continue
+            if missing:
+                self._fault(path, f"needs {' and '.join(missing)}")
+                continue
+            try:
+                yield ArgumentRule(**values, place=str(place_of(path, self.sheet.places) or ""))
+            except ConfigurationError as error:
+                for fault in error.faults:
+                    self._fault((*path, fault.key), fault.message)
 
     def _named(self, raw: Any, section: str) -> Iterator[tuple[KeyPath, Table]]:
         for name, table in self._table(raw, (section,)).items():

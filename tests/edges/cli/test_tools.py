@@ -179,3 +179,24 @@ def test_retries_that_are_never_made_are_said_to_be_unused(run: Run) -> None:
 
     assert "3 (unused: not retry-safe)" in described
     assert (data["retries"], data["policy"]["max_retries"]) == (0, 3)
+
+
+def test_whether_a_person_is_asked_is_shown_with_the_rules_for_arguments(
+    run: Run,
+) -> None:
+    Path("ruled.toml").write_text(
+        "[[risk.rules]]\ntool = 'wipe'\nargument = '/path'\nunder = '/tmp'\n"
+        "decide = 'allow'\notherwise = 'deny'\nreason = 'only there'\n"
+    )
+
+    said = run("--describe", "wipe", "--policy", "ruled.toml").stdout
+    as_json = json.loads(run("--describe", "wipe", "--policy", "ruled.toml", "--json").stdout)
+
+    assert "ask (high risk)" in said
+    rule = "allow if /path is under /tmp, otherwise deny"
+    assert f"{rule}: only there (ruled.toml:1)" in said
+    assert as_json["approval"] == {
+        "decision": "ask",
+        "reason": "high risk",
+        "rules": [{"rule": rule, "reason": "only there", "place": "ruled.toml:1"}],
+    }

@@ -18,8 +18,12 @@ from seawall import (
     ApprovalStatus,
     MemoryApprovals,
     Pipeline,
+    Risk,
+    RiskPolicy,
     Session,
 )
+from seawall.contract.errors import StoreUnavailable
+from seawall.layers.risk_rules import RuledPolicy
 from seawall.stores.memory_audit import MemoryAudit
 
 if TYPE_CHECKING:
@@ -45,6 +49,13 @@ async def test_whoever_answers_sees_what_is_asked(place: Place) -> None:
     assert (first.state, first.expires) == ({"thread": 7}, batch.created + 86_400)
     assert '"table": "t"' in first.arguments
     assert len(first.digest.partition(":")[2]) == 32
+
+
+async def test_the_risk_that_an_operator_says_is_the_one_that_is_shown(memory: Place) -> None:
+    policy = RuledPolicy(RiskPolicy(), risks={"read": Risk.HIGH})
+    batch = await asked(memory.pipeline(risk=policy), [("read", {}, "a")])
+
+    assert [(one.risk, one.reason) for one in batch.approvals] == [(Risk.HIGH, "high risk")]
 
 
 async def test_an_answer_says_who_gave_it_and_when(place: Place) -> None:
@@ -236,7 +247,7 @@ async def test_an_answer_that_cannot_be_audited_is_none(tmp_path: Path) -> None:
 
     swap(pipeline.approvals.store, "_audit", SimpleNamespace(append_in=down))
 
-    with pytest.raises(ConnectionError):
+    with pytest.raises(StoreUnavailable):
         await pipeline.approvals.approve(batch.id)
     alone = await pipeline.call("delete", {})
 

@@ -11,6 +11,7 @@ from seawall.contract.annotations import Risk
 from seawall.edges.cli.exits import Exit
 from seawall.edges.cli.mcp_sources import McpChoice, with_tools
 from seawall.edges.cli.sources import policies_from
+from seawall.layers.risk_rules import RuledPolicy
 from seawall.orchestration.unknown import no_such_tool
 from seawall.policy.model import Policies
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from seawall.contract.policy import RunPolicy
     from seawall.contract.tool import Tool
     from seawall.edges.cli.paper import Paper
+    from seawall.layers.risk_rules import ArgumentRule
     from seawall.registry.registry import Registry
 
 COLUMNS = ("name", "risk", "annotations", "timeout", "retries", "rate", "breaker", "category")
@@ -101,10 +103,29 @@ def details(tool: Tool, registry: Registry, policies: Policies) -> dict[str, Any
         "self_gated": tool.self_gated,
         "duration": tool.duration,
         "imported": tool.imported,
+        "approval": approval_of(tool, policies),
         "explained": {
             key: {"value": given.value, "rule": given.rule}
             for key, given in policies.explain(tool).items()
         },
+    }
+
+
+def approval_of(tool: Tool, policies: Policies) -> dict[str, Any]:
+    """Say whether a person is asked about a tool, for programs; rules may say otherwise."""
+    policy = policies.risk.policy()
+    rules: tuple[ArgumentRule, ...] = ()
+    if isinstance(policy, RuledPolicy):
+        rules = policy.rules_for(tool)
+        base = policy.base.for_tool(tool, policy.risk_of(tool))
+    else:
+        base = policy.for_tool(tool)
+    return {
+        "decision": base.action.value,
+        "reason": base.reason,
+        "rules": [
+            {"rule": rule.said, "reason": rule.reason, "place": rule.place} for rule in rules
+        ],
     }
 
 
@@ -193,6 +214,7 @@ class _Page:
             self._block("result", tool.output_schema)
         self._examples(tool)
         if reason is None:
+            self._approval(tool, policies)
             self._policy(tool, policies)
 
     def _facts(self, tool: Tool) -> None:
@@ -227,6 +249,15 @@ class _Page:
         for given, result in tool.examples:
             self._paper.line(_json(given), lead="  with ")
             self._paper.line(result if isinstance(result, str) else _json(result), lead="  gives ")
+
+    def _approval(self, tool: Tool, policies: Policies) -> None:
+        self._title("approval")
+        found = approval_of(tool, policies)
+        self._paper.line(f"{found['decision']} ({found['reason']})", lead="  ")
+        for rule in found["rules"]:
+            said = ": ".join(part for part in (rule["rule"], rule["reason"]) if part)
+            place = f" ({rule['place']})" if rule["place"] else ""
+            self._paper.line(f"{said}{place}", lead="  ")
 
     def _policy(self, tool: Tool, policies: Policies) -> None:
         self._title("policy")

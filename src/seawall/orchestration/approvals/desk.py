@@ -33,6 +33,8 @@ from seawall.stores.approvals import approvals_in
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from seawall.contract.annotations import Risk
+    from seawall.contract.tool import Tool
     from seawall.orchestration.approvals.store import ApprovalStore
     from seawall.orchestration.approvals.transitions import Transition
     from seawall.orchestration.waiting import Waiting
@@ -60,6 +62,7 @@ class Approvals:
         *,
         state: State | None = None,
         listeners: Sequence[Callable[..., Any]] = (),
+        risk_of: Callable[[Tool], Risk] = lambda tool: tool.effective_risk,
     ) -> None:
         self.settings = settings or ApprovalSettings()
         self.enabled = settings is not None or state is not None
@@ -70,7 +73,7 @@ class Approvals:
         self.clock = clock
         own = self.settings.on_approval
         self._listeners = (*(() if own is None else (own,)), *listeners)
-        self._freezer = Freezer(self.store, self.settings, clock, chance)
+        self._freezer = Freezer(self.store, self.settings, clock, chance, risk_of)
         self._sessions: dict[str, Session] = {}
         self._swept = clock.now()
         self.new_id = self._freezer.new_id

@@ -10,8 +10,10 @@ from seawall.orchestration.approvals.entries import noting
 from seawall.orchestration.approvals.kept import Envelope
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from seawall.contract.annotations import Risk
+    from seawall.contract.tool import Tool
     from seawall.orchestration.approvals.settings import ApprovalSettings
     from seawall.orchestration.approvals.store import ApprovalStore
     from seawall.orchestration.waiting import Waiting
@@ -26,12 +28,18 @@ class Freezer:
     """Writes turns down."""
 
     def __init__(
-        self, store: ApprovalStore, settings: ApprovalSettings, clock: Clock, chance: Chance
+        self,
+        store: ApprovalStore,
+        settings: ApprovalSettings,
+        clock: Clock,
+        chance: Chance,
+        risk_of: Callable[[Tool], Risk],
     ) -> None:
         self._store = store
         self._settings = settings
         self._clock = clock
         self._chance = chance
+        self._risk_of = risk_of
 
     def new_id(self) -> str:
         """Draw the id of a request; nobody guesses it."""
@@ -82,7 +90,7 @@ class Freezer:
             call_id=one.call_id,
             tool=one.tool,
             asked=decision is not None,
-            risk=call.tool.effective_risk,
+            risk=self._risk_of(call.tool),
             definition=definition_of(call.tool),
             digest=envelope.digest(one.tool, call.arguments),
             key=call.idempotency_key or self._chance.token(16),
