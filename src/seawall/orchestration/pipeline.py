@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections.abc import Iterable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from msgspec.structs import replace
@@ -59,12 +60,13 @@ from seawall.stores.opening import open_state
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
+    from contextlib import AbstractContextManager
     from types import TracebackType
 
     from seawall.contract.annotations import Risk
     from seawall.contract.decision import Prepared
     from seawall.contract.tool import Tool, ToolCall
-    from seawall.contract.turn import TurnEvent, TurnOutcome
+    from seawall.contract.turn import TurnEvent, TurnOutcome, TurnStatus
     from seawall.orchestration.approvals.settings import ApprovalSettings
     from seawall.orchestration.hooks import Hook
     from seawall.pipeline.recorder import Recorder
@@ -215,6 +217,7 @@ class Pipeline:
             RiskGate in self._builder.layers,
             self._builder.preparing,
             self.new_key,
+            self._ending,
         )
         self._resuming = Resuming(grounds, self.approvals)
         for tool in self.registry:
@@ -344,6 +347,13 @@ class Pipeline:
             outcome = await turn.run(execution)
             ended(outcome.status, outcome.reason)
             return outcome
+
+    def _ending(
+        self, turn_id: str, session: Session
+    ) -> AbstractContextManager[Callable[[TurnStatus, str], object]]:
+        if self._audit is None:
+            return nullcontext(lambda _status, _reason: None)
+        return self._audit.turn(turn_id, session.id, session.caller)
 
     async def resume(
         self,

@@ -10,10 +10,9 @@ import msgspec
 
 from seawall.contract.annotations import Risk
 from seawall.contract.errors import ConfigurationError, Fault
-from seawall.layers.risk_policies import AllowlistPolicy
-from seawall.policy.addresses import address_rule
 from seawall.layers.risk_policies import AllowlistPolicy, RiskPolicy
 from seawall.layers.risk_rules import ArgumentRule, RuledPolicy
+from seawall.policy.addresses import address_rule
 from seawall.recording.trace import MAX_CAPACITY
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
-from tests.orchestration.approvals.conftest import swap
+from tests.orchestration.approvals.conftest import Place, swap
 
 from seawall import (
     Action,
@@ -30,8 +31,8 @@ from seawall import (
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
+    from pathlib import Path
 
-    from tests.orchestration.approvals.conftest import Place
 
 BOTH = [("read", {"q": 1}, "a"), ("delete", {"table": "t"}, "b")]
 ONE = [("delete", {"table": "t"}, "b")]
@@ -373,8 +374,6 @@ def hanging(place: Place, **fields: Any) -> Any:
 async def test_what_a_crash_left_in_doubt_is_run_again_only_where_that_is_safe(
     tmp_path: Any, fields: dict[str, Any], end: str, effects: int
 ) -> None:
-    from tests.orchestration.approvals.conftest import Place  # noqa: PLC0415  # not for its fixture
-
     place = Place(None, f"sqlite:///{tmp_path}/state.db")
     place.tools = [hanging(place, **fields)]
     first = place.pipeline(settings={"lease_s": 5})
@@ -514,3 +513,20 @@ async def test_what_a_resumed_call_calls_cannot_wait(memory: Place) -> None:
 
 def test_actions_are_compared_by_strictness() -> None:
     assert sorted(Action) == [Action.ALLOW, Action.ASK, Action.DENY]
+
+
+async def test_the_end_of_a_resumed_turn_and_who_let_it_run_are_audited(tmp_path: Path) -> None:
+    place = Place(None, f"sqlite:///{tmp_path}/state.db")
+    pipeline = place.pipeline()
+    batch_id = await approved(pipeline, BOTH)
+
+    await pipeline.resume(batch_id)
+    await pipeline.aclose()
+
+    found = [json.loads(record.text) async for record in place.states[0].audit.records()]
+    for state in place.states:
+        await state.aclose()
+    turns = [one["outcome"] for one in found if one["kind"] == "turn"]
+    calls = {one["tool"]: one["by"] for one in found if one["kind"] == "call" and "by" in one}
+    assert turns == ["waiting", "done"]
+    assert calls["delete"] == "approval"

@@ -216,7 +216,7 @@ class _Run:
             return TurnOutcome(results=results, reason=error.reason)
         beating = asyncio.ensure_future(self._beat())
         try:
-            outcome = await self._turn(session, on_event).run(self._frozen.execution)
+            outcome = await self._ran(session, on_event)
         except BaseException:
             beating.cancel()
             await asyncio.shield(self._written("release", Release(self._owner)))
@@ -227,13 +227,24 @@ class _Run:
         await self._written("finish", Finish(self._owner, now=self._clock.wall()))
         return outcome
 
-    def _turn(self, session: Session, on_event: Callable[[TurnEvent], Any] | None) -> ResumedTurn:
+    async def _ran(
+        self, session: Session, on_event: Callable[[TurnEvent], Any] | None
+    ) -> TurnOutcome:
+        turn_id = self._grounds.new_key()
+        with self._grounds.ending(turn_id, session) as ended:
+            outcome = await self._turn(turn_id, session, on_event).run(self._frozen.execution)
+            ended(outcome.status, outcome.reason)
+        return outcome
+
+    def _turn(
+        self, turn_id: str, session: Session, on_event: Callable[[TurnEvent], Any] | None
+    ) -> ResumedTurn:
         doors = self._grounds.doors._replace(loop=None, approvals=None)
         return ResumedTurn(
             doors,
             self._members(),
             session,
-            turn_id=self._grounds.new_key(),
+            turn_id=turn_id,
             truncated=False,
             on_event=on_event,
             plan=self._plan,
