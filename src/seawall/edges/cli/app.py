@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from seawall import __version__
-from seawall.edges.cli.audit_command import audit_app
 from seawall.edges.cli.approvals_command import app as approvals_app
+from seawall.edges.cli.audit_command import audit_app
 from seawall.edges.cli.batch_command import run_batch
 from seawall.edges.cli.check_arguments_command import check_arguments
 from seawall.edges.cli.exits import MEANINGS
@@ -162,8 +162,8 @@ def _seconds(raw: str) -> float:
 
 _CALL_HELP = """Call one tool through all layers and write its result.
 
-A call that needs approval asks on the terminal; without a terminal and without --yes it is refused.
-With --state it waits instead: see seawall approvals.
+A call that needs approval asks on the terminal; without a terminal and without --yes it is refused,
+or with --state it waits: see seawall approvals.
 What went wrong is written to standard error; with --json it is part of the result.
 
 \b
@@ -216,7 +216,6 @@ def call_tool(
             help="For the whole call: questions, waits and attempts together.",
         ),
     ] = None,
-    state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Call one tool through all layers and write its result."""
@@ -231,7 +230,6 @@ def call_tool(
         yes=yes,
         timeout_s=timeout,
         deadline_s=deadline,
-        state=state,
         as_json=as_json,
     )
     with configuration_errors():

@@ -38,7 +38,6 @@ class CallOptions(msgspec.Struct, frozen=True, kw_only=True):
     yes: bool = False
     timeout_s: float | None = None
     deadline_s: float | None = None
-    state: str | None = None
     as_json: bool = False
 
 
