@@ -24,6 +24,7 @@ class Place:
         self.store = store
         self.url = url
         self.states: list[State] = []
+        self.pipelines: list[Pipeline] = []
         self.tools: list[Tool] = [
             self.tool("delete", annotations=Annotations.for_destroying()),
             self.tool("read", annotations=Annotations.for_reading()),
@@ -49,13 +50,22 @@ class Place:
         if self.url is not None:
             state = open_state(self.url, clock=self.clock, key=options.pop("key", None))
             self.states.append(state)
-        return Pipeline(
+        made = Pipeline(
             self.tools if tools is None else tools,
             clock=self.clock,
             state=state,
             approvals=ApprovalSettings(store=self.store, **settings),
             **options,
         )
+        self.pipelines.append(made)
+        return made
+
+    async def close(self) -> None:
+        """End the pipelines, with what they still write, and then the states."""
+        for pipeline in self.pipelines:
+            await pipeline.aclose()
+        for state in self.states:
+            await state.aclose()
 
 
 def swap(thing: Any, name: str, value: Any) -> Any:
@@ -76,8 +86,7 @@ async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
         # Beside SQLite there is a file with a key; here it comes from the environment.
         request.getfixturevalue("monkeypatch").setenv("SEAWALL_STATE_KEY", "11" * 32)
     yield made
-    for state in made.states:
-        await state.aclose()
+    await made.close()
 
 
 @pytest.fixture

@@ -61,7 +61,7 @@ async def test_the_risk_that_an_operator_says_is_the_one_that_is_shown(memory: P
 async def test_an_answer_says_who_gave_it_and_when(place: Place) -> None:
     pipeline = place.pipeline()
     batch = await asked(pipeline)
-    await place.clock.advance(5)
+    place.clock.step_wall(5)
 
     await pipeline.approvals.approve(batch.approvals[0].id, by="ada")
     half = await pipeline.approvals.show(batch.id)
@@ -106,7 +106,7 @@ async def test_of_two_who_answer_at_once_one_is_heard(place: Place) -> None:
 async def test_too_late_an_answer_counts_for_nothing(place: Place) -> None:
     pipeline = place.pipeline(settings={"expires_after_s": 60})
     batch = await asked(pipeline)
-    await place.clock.advance(60)
+    place.clock.step_wall(60)
 
     with pytest.raises(ApprovalConflict) as caught:
         await pipeline.approvals.approve(batch.id)
@@ -155,7 +155,7 @@ async def test_lists_are_by_status_and_session_newest_first(place: Place) -> Non
     batches = []
     for name in ("a", "b", "a", "b", "a"):
         batches.append((await asked(pipeline, session=Session(name))).id)
-        await place.clock.advance(1)
+        place.clock.step_wall(1)
     await pipeline.approvals.deny(batches[0])
 
     found = await pipeline.approvals.list(session_id="a")
@@ -254,5 +254,4 @@ async def test_an_answer_that_cannot_be_audited_is_none(tmp_path: Path) -> None:
     assert (await pipeline.approvals.show(batch.id)).status is ApprovalStatus.PENDING
     assert alone.failure is not None
     assert alone.failure.reason == "gate_failed"
-    for state in place.states:
-        await state.aclose()
+    await place.close()

@@ -60,8 +60,7 @@ async def test_nothing_of_arguments_and_results_can_be_read_in_the_files(tmp_pat
 
     await went_through(place)
 
-    for state in place.states:
-        await state.aclose()
+    await place.close()
     kept = files_in(tmp_path)
     assert b"login" in kept
     assert not [secret for secret in SECRETS if secret.encode() in kept]
@@ -76,8 +75,7 @@ async def test_nothing_of_arguments_and_results_can_be_read_in_postgresql(
     await went_through(place)
 
     kept = postgres_server.tool("pg_dump", "--inserts", "-d", place.url or "")
-    for state in place.states:
-        await state.aclose()
+    await place.close()
     assert "apr_" in kept
     for secret in SECRETS:
         assert secret not in kept
@@ -121,8 +119,7 @@ async def test_without_a_key_arguments_are_given_again_and_held_to_the_digest(
     wrong = await other.resume(batch_id, arguments={**ARGUMENTS, "note": "other"})
     right = await other.resume(batch_id, arguments=ARGUMENTS)
     kept = await other.outcome(batch_id)
-    for state in place.states:
-        await state.aclose()
+    await place.close()
 
     said = [one.results[0].render() for one in (without, wrong)]
     assert "there is no key; give them again" in said[0]
@@ -144,8 +141,7 @@ async def test_of_several_calls_arguments_are_given_by_the_calls_ids(
 
     part = await pipeline.resume(waiting.approval.id, arguments={"a": {"t": 1}})
     whole = await pipeline.resume(waiting.approval.id, arguments={"a": {"t": 1}, "b": {"t": 2}})
-    for state in place.states:
-        await state.aclose()
+    await place.close()
 
     assert [one.is_error for one in part.results] == [True, True]
     assert ([one.is_error for one in whole.results], whole.status) == (
@@ -171,8 +167,7 @@ async def test_sealed_arguments_that_were_moved_or_changed_are_not_run(tmp_path:
         database.commit()
 
     outcome = await pipeline.resume(ids[0])
-    for state in place.states:
-        await state.aclose()
+    await place.close()
 
     assert outcome.reason == "gate_failed"
     assert place.effects == []

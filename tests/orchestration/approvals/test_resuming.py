@@ -108,11 +108,11 @@ async def test_what_came_of_it_is_kept_under_the_id_until_it_is_read(place: Plac
     pipeline = place.pipeline(settings={"keep_read_s": 60})
     batch_id = await approved(pipeline, BOTH)
     ran = await pipeline.resume(batch_id)
-    await place.clock.advance(86_400 * 20)
+    place.clock.step_wall(86_400 * 20)
     await pipeline.approvals.expire()
 
     kept = await place.pipeline().outcome(batch_id)
-    await place.clock.advance(61)
+    place.clock.step_wall(61)
     await pipeline.approvals.expire()
 
     assert kept.results == ran.results
@@ -247,7 +247,7 @@ async def test_another_session_cannot_use_an_approval(place: Place, other: Sessi
 async def test_an_approval_is_worth_nothing_after_its_time(place: Place) -> None:
     pipeline = place.pipeline(settings={"expires_after_s": 10})
     batch_id = await approved(pipeline)
-    await place.clock.advance(10)
+    place.clock.step_wall(10)
 
     assert ends(await pipeline.resume(batch_id)) == ["approval_expired"]
     assert place.effects == []
@@ -389,8 +389,7 @@ async def test_what_a_crash_left_in_doubt_is_run_again_only_where_that_is_safe(
 
     assert (ends(outcome), len(place.effects)) == ([end], effects)
     assert ends(await second.outcome(batch_id)) == [end]
-    for state in place.states:
-        await state.aclose()
+    await place.close()
 
 
 async def test_a_caller_who_goes_leaves_in_doubt_what_was_begun_and_frees_the_rest(
@@ -524,8 +523,7 @@ async def test_the_end_of_a_resumed_turn_and_who_let_it_run_are_audited(tmp_path
     await pipeline.aclose()
 
     found = [json.loads(record.text) async for record in place.states[0].audit.records()]
-    for state in place.states:
-        await state.aclose()
+    await place.close()
     turns = [one["outcome"] for one in found if one["kind"] == "turn"]
     calls = {one["tool"]: one["by"] for one in found if one["kind"] == "call" and "by" in one}
     assert turns == ["waiting", "done"]
