@@ -39,6 +39,13 @@ if TYPE_CHECKING:
     )
     from seawall.contract.failure import Failure, FailureCode, Issue, ToolFailed
     from seawall.contract.hook import Abort, Defer, Deny, Replace, Rewrite, Stop
+    from seawall.contract.optional_policies import (
+        AdaptiveLimitPolicy,
+        CachePolicy,
+        FallbackPolicy,
+        HedgePolicy,
+        RetryBudgetPolicy,
+    )
     from seawall.contract.policy import PRESETS, BreakerPolicy, RunPolicy
     from seawall.contract.result import ToolResult
     from seawall.contract.shortcut import Param, Shortcut, ShortcutStep
@@ -119,6 +126,13 @@ _HOMES = {
     ),
     "contract.failure": ("Failure", "FailureCode", "Issue", "ToolFailed"),
     "contract.hook": ("Abort", "Defer", "Deny", "Replace", "Rewrite", "Stop"),
+    "contract.optional_policies": (
+        "AdaptiveLimitPolicy",
+        "CachePolicy",
+        "FallbackPolicy",
+        "HedgePolicy",
+        "RetryBudgetPolicy",
+    ),
     "contract.policy": ("PRESETS", "BreakerPolicy", "RunPolicy"),
     "contract.result": ("ToolResult",),
     "contract.shortcut": ("Param", "Shortcut", "ShortcutStep"),
@@ -178,6 +192,7 @@ __all__ = [
     "PRESETS",
     "Abort",
     "Action",
+    "AdaptiveLimitPolicy",
     "AllowlistPolicy",
     "Annotations",
     "Answer",
@@ -192,6 +207,7 @@ __all__ = [
     "BatchOutcome",
     "BatchRunner",
     "BreakerPolicy",
+    "CachePolicy",
     "Changes",
     "ConfigurationError",
     "Content",
@@ -204,10 +220,12 @@ __all__ = [
     "Environment",
     "Failure",
     "FailureCode",
+    "FallbackPolicy",
     "Family",
     "Fault",
     "Gate",
     "Handler",
+    "HedgePolicy",
     "Hook",
     "HookContext",
     "ImageContent",
@@ -234,6 +252,7 @@ __all__ = [
     "Registry",
     "Replace",
     "ResourceLink",
+    "RetryBudgetPolicy",
     "Rewrite",
     "Risk",
     "RiskPolicy",

@@ -334,7 +334,7 @@ class Reports:
     def success(self, permit: int) -> None:
         self.made.append("success")
 
-    def failure(self, permit: int, kind: str) -> None:
+    def failure(self, permit: int, kind: str, *, retry_after_s: float | None = None) -> None:
         self.made.append("failure")
 
 

@@ -17,6 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 import seawall
 from seawall import (
     PRESETS,
+    AdaptiveLimitPolicy,
     Annotations,
     BreakerPolicy,
     Failure,
@@ -30,6 +31,7 @@ from seawall import (
     ToolResult,
 )
 from seawall.contract.failure import GUIDANCE, REASONS
+from seawall.contract.policy import SECTIONS
 from seawall.edges.cli.app import app
 from seawall.edges.cli.exits import MEANINGS
 from seawall.layers.environment import STANDARD_FLAGS
@@ -105,8 +107,9 @@ def value_of(name: str) -> Any:
     """The default of a policy's key, or a bound: `timeout_s`, `breaker.permits`, `room.MAX`."""
     if name in RunPolicy.__struct_fields__:
         return getattr(RunPolicy(), name)
-    if name.startswith("breaker.") and (key := name[8:]) in BreakerPolicy.__struct_fields__:
-        return getattr(BreakerPolicy(), key)
+    section, _, key = name.partition(".")
+    if section in SECTIONS and key in SECTIONS[section].__struct_fields__:
+        return {f.name: f.default for f in msgspec.structs.fields(SECTIONS[section])}[key]
     module, rest = module_of(name)
     value: Any = module
     for part in rest:
@@ -158,8 +161,8 @@ def test_the_pages_that_list_layers_have_them_in_the_order_of_the_chain(layer: s
 def test_every_key_of_a_policy_is_listed_with_its_default() -> None:
     keys: list[str] = []
     for key in RunPolicy.__struct_fields__:
-        within = BreakerPolicy.__struct_fields__ if key == "breaker" else ()
-        keys += [key, *(f"breaker.{part}" for part in within)]
+        within = SECTIONS[key].__struct_fields__ if key in SECTIONS else ()
+        keys += [key, *(f"{key}.{part}" for part in within)]
 
     table = rows(sections(page("policies"))["Keys"])
 
@@ -230,7 +233,13 @@ async def scraped() -> dict[str, tuple[str, frozenset[str]]]:
         scripted(ConnectionError("reset"), name="broken", annotations=reading),
         scripted("never", name="asked", risk=Risk.HIGH),
     ]
-    policy = RunPolicy(timeout_s=5, max_retries=1, rate="9/minute", breaker=BreakerPolicy())
+    policy = RunPolicy(
+        timeout_s=5,
+        max_retries=1,
+        rate="9/minute",
+        breaker=BreakerPolicy(),
+        adaptive_limit=AdaptiveLimitPolicy(),
+    )
     pipeline = Pipeline(tools, policies=Policies(policy))
     for name in ("fine", "broken", "asked", "unknown"):
         await pipeline.call(name)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from seawall.contract.annotations import Annotations
 from seawall.contract.failure import Failure, FailureCode, ToolFailed
 from seawall.contract.policy import RunPolicy
-from seawall.layers.retry import MAX_EXPONENT, Retry, Waits, is_transient
+from seawall.layers.retry import MAX_EXPONENT, Retry, Waits
 from seawall.pipeline.chance import SystemChance
 from seawall.pipeline.layer import compose
 from seawall.testing import FakeClock, FixedChance, LayerBench, scripted
@@ -108,33 +108,6 @@ async def test_the_last_failure_is_the_answer() -> None:
     assert "3" in result.text
     assert trial.runs == 3
     assert trial.closed == [(1, "tool_failed"), (2, "tool_failed")]
-
-
-@pytest.mark.parametrize(
-    ("failure", "transient"),
-    [
-        (Failure(code=FailureCode.TIMEOUT, message=""), True),
-        (Failure(code=FailureCode.TIMEOUT, message="", reason="attempt_timeout"), True),
-        (Failure(code=FailureCode.TIMEOUT, message="", reason="deadline_exceeded"), False),
-        (Failure(code=FailureCode.EXECUTION_FAILED, message=""), True),
-        (Failure(code=FailureCode.EXECUTION_FAILED, message="", retryable=False), False),
-        (Failure(code=FailureCode.RATE_LIMITED, message=""), False),
-        (Failure(code=FailureCode.RATE_LIMITED, message="", retry_after_s=1), False),
-        (
-            Failure(code=FailureCode.RATE_LIMITED, message="", retry_after_s=1, layer="executor"),
-            True,
-        ),
-        (Failure(code=FailureCode.RATE_LIMITED, message="", layer="executor"), False),
-        (Failure(code=FailureCode.CIRCUIT_OPEN, message="", layer="executor"), False),
-        (Failure(code=FailureCode.INVALID_ARGUMENT, message=""), False),
-        (Failure(code=FailureCode.PERMISSION_DENIED, message="", retryable=True), False),
-        (Failure(code=FailureCode.NOT_FOUND, message=""), False),
-        (Failure(code=FailureCode.UNSUPPORTED, message=""), False),
-        (Failure(code=FailureCode.UNKNOWN, message="", retryable=True), False),
-    ],
-)
-def test_only_what_may_pass_by_itself_is_transient(failure: Failure, transient: bool) -> None:
-    assert is_transient(failure) is transient
 
 
 async def test_the_tools_own_hint_lengthens_the_wait_and_never_shortens_it() -> None:

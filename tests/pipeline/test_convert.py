@@ -280,6 +280,15 @@ def test_a_failure_makes_a_result_an_error() -> None:
         (TimeoutError(), FailureCode.EXECUTION_FAILED, "tool_timeout", True),
         (FileNotFoundError("x"), FailureCode.EXECUTION_FAILED, "tool_failed", False),
         (SystemExit(1), FailureCode.EXECUTION_FAILED, "tool_failed", False),
+        # Mistakes in the code do not pass by themselves.
+        (KeyError("x"), FailureCode.EXECUTION_FAILED, "tool_failed", False),
+        (TypeError("x"), FailureCode.EXECUTION_FAILED, "tool_failed", False),
+        (AttributeError("x"), FailureCode.EXECUTION_FAILED, "tool_failed", False),
+        (ZeroDivisionError(), FailureCode.EXECUTION_FAILED, "tool_failed", False),
+        (RecursionError(), FailureCode.EXECUTION_FAILED, "tool_failed", False),
+        # A decoder raises it for an answer that was cut off.
+        (json.JSONDecodeError("x", "", 0), FailureCode.EXECUTION_FAILED, "tool_failed", True),
+        (RuntimeError("x"), FailureCode.EXECUTION_FAILED, "tool_failed", True),
         (PermissionError("x"), FailureCode.PERMISSION_DENIED, "permission_denied", False),
         (NotImplementedError(), FailureCode.UNSUPPORTED, "unsupported", False),
         (

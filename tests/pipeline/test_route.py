@@ -189,7 +189,7 @@ async def test_a_layers_own_result_is_completed() -> None:
         0,
         None,
     )
-    assert not desk.books.spans
+    assert [(span.attempt, span.outcome) for span in desk.books.spans] == [(0, Outcome.SUCCESS)]
     assert [told.outcome for told in desk.books.finished] == [Outcome.SUCCESS]
 
 

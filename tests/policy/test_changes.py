@@ -10,8 +10,8 @@ import pytest
 from seawall.contract.errors import ConfigurationError
 from seawall.contract.policy import PRESETS, BreakerPolicy, RunPolicy
 from seawall.policy.changes import (
-    BREAKER_FIELDS,
     LIMITS,
+    SECTION_FIELDS,
     Changes,
     Family,
     flattened,
@@ -43,7 +43,10 @@ def test_a_whole_breaker_gives_all_its_values() -> None:
     values = Changes(breaker=BreakerPolicy(threshold=2)).values
 
     assert values["breaker.threshold"] == 2
-    assert set(values) == {"breaker", *(f"breaker.{name}" for name in BREAKER_FIELDS)}
+    assert set(values) == {
+        "breaker",
+        *(f"breaker.{name}" for name in SECTION_FIELDS["breaker"]),
+    }
 
 
 @pytest.mark.parametrize(
@@ -106,7 +109,20 @@ def test_only_limits_may_be_left_without_a_value() -> None:
             "idle_timeout_s",
             "rate",
             "breaker",
+            "breaker.failure_rate",
+            "breaker.slow_rate",
+            "breaker.slow_call_s",
+            "breaker.window_s",
             "breaker.shared",
+            "fallback",
+            "fallback.tool",
+            "fallback.text",
+            "fallback.structured_content",
+            "cache",
+            "retry_budget",
+            "hedge",
+            "hedge.quantile",
+            "adaptive_limit",
             "max_concurrency",
             "max_result_bytes",
         ]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from seawall.contract.policy import PRESETS, BreakerPolicy, RunPolicy
-from seawall.policy.changes import BREAKER_FIELDS, RUN_FIELDS, Changes, flattened
+from seawall.policy.changes import RUN_FIELDS, SECTION_FIELDS, Changes, flattened
 from seawall.policy.explain import Given, Rule, explained, policy_from, settle
 
 
@@ -85,7 +85,7 @@ def test_an_explanation_has_every_field_in_order_with_a_dotted_breaker() -> None
     position = RUN_FIELDS.index("breaker")
     assert list(table) == [
         *RUN_FIELDS[:position],
-        *(f"breaker.{name}" for name in BREAKER_FIELDS),
+        *(f"breaker.{name}" for name in SECTION_FIELDS["breaker"]),
         *RUN_FIELDS[position + 1 :],
     ]
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from seawall.contract.annotations import Risk
-from seawall.contract.policy import BreakerPolicy, RunPolicy
+from seawall.contract.policy import SECTIONS, RunPolicy
 from seawall.policy import units
 
 
@@ -130,8 +130,9 @@ def test_a_limit_of_nothing_is_refused_with_the_way_to_say_no_limit(raw: Any) ->
 
 
 def test_every_field_of_a_policy_can_be_read_from_a_file() -> None:
-    assert set(units.RUN_READERS) | {"breaker"} == set(RunPolicy.__struct_fields__)
-    assert set(units.BREAKER_READERS) == set(BreakerPolicy.__struct_fields__)
+    assert set(units.RUN_READERS) | set(SECTIONS) == set(RunPolicy.__struct_fields__)
+    read = {name: set(readers) for name, readers in units.SECTION_READERS.items()}
+    assert read == {name: set(kind.__struct_fields__) for name, kind in SECTIONS.items()}
 
 
 @pytest.mark.parametrize(

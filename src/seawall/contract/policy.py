@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from seawall.contract.errors import ConfigurationError, Fault
+from seawall.contract.optional_policies import (
+    AdaptiveLimitPolicy,
+    CachePolicy,
+    FallbackPolicy,
+    HedgePolicy,
+    RetryBudgetPolicy,
+)
+from seawall.contract.policy_faults import Faults
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,18 +22,34 @@ Mode = Literal["on", "shadow", "off"]
 """A layer that refuses can be on, off, or only say what it would have done."""
 
 
+MAX_WINDOW_CALLS = 10_000
+"""Calls that a window of calls may remember."""
+
+
 class BreakerPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """When a tool that keeps failing is left alone, and for how long."""
 
     threshold: int = 5
-    """Infrastructure failures in a row that open the circuit."""
+    """Infrastructure failures in a row that open the circuit; not asked where a rate is given."""
+    failure_rate: float | None = None
+    """Share of the calls in the window that open it by failing: 0.5 is half of them."""
+    slow_rate: float | None = None
+    """Share of the calls in the window that open it by taking longer than `slow_call_s`."""
+    slow_call_s: float | None = None
+    window_calls: int = 100
+    """The window of the rates is so many calls; or, with `window_s`, a time."""
+    window_s: float | None = None
+    min_calls: int = 10
+    """Calls in the window below which no rate is reckoned; all of a smaller window of calls."""
     cooldown_s: float = 15.0
     """From opening to the first probe; doubled by each failed probe."""
     max_cooldown_s: float = 120.0
     ignore: tuple[str, ...] = ()
     """Exception type names, base types included, that say nothing about the tool's health."""
     permits: int = 1
-    """Probes at once while half-open."""
+    """Probes while half-open, all at once if they come so."""
+    honour_retry_after: bool = False
+    """A failure that says when to come back keeps it open so long, up to `max_cooldown_s`."""
     mode: Mode = "on"
     shared: str | None = None
     """Tools that give the same name share one circuit."""
@@ -34,14 +57,40 @@ class BreakerPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """Guard the whole call instead of each attempt: a call then counts once."""
 
     def __post_init__(self) -> None:
-        faults = _Faults("breaker.")
-        faults.at_least(1, threshold=self.threshold, permits=self.permits)
-        faults.above_zero(cooldown_s=self.cooldown_s, max_cooldown_s=self.max_cooldown_s)
+        faults = Faults("breaker.")
+        faults.at_least(
+            1,
+            threshold=self.threshold,
+            permits=self.permits,
+            window_calls=self.window_calls,
+            min_calls=self.min_calls,
+        )
+        faults.above_zero(
+            cooldown_s=self.cooldown_s,
+            max_cooldown_s=self.max_cooldown_s,
+            slow_call_s=self.slow_call_s,
+            window_s=self.window_s,
+        )
+        faults.shares(failure_rate=self.failure_rate, slow_rate=self.slow_rate)
+        faults.flags(honour_retry_after=self.honour_retry_after, outside_retry=self.outside_retry)
         if not faults.found and self.max_cooldown_s < self.cooldown_s:
             faults.add("max_cooldown_s", f"is below cooldown_s ({self.cooldown_s:g})")
         faults.texts(ignore=self.ignore)
         faults.one_of(mode=(self.mode, ("on", "shadow", "off")))
+        if not faults.found:
+            self._check_windows(faults)
         faults.check()
+
+    def _check_windows(self, faults: Faults) -> None:
+        if self.window_calls > MAX_WINDOW_CALLS:
+            faults.add("window_calls", f"is above {MAX_WINDOW_CALLS:,}; give window_s for a time")
+        if self.slow_rate is not None and self.slow_call_s is None:
+            faults.add("slow_rate", "needs slow_call_s, beyond which a call is slow")
+
+    @property
+    def by_rate(self) -> bool:
+        """Whether shares of the calls in a window open it, and not failures in a row."""
+        return self.failure_rate is not None or self.slow_rate is not None
 
 
 class RunPolicy(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,6 +122,11 @@ class RunPolicy(msgspec.Struct, frozen=True, kw_only=True):
     cost: int = 1
     on_store_down: Literal["fail-open", "fail-closed"] = "fail-open"
     breaker: BreakerPolicy | None = None
+    fallback: FallbackPolicy | None = None
+    cache: CachePolicy | None = None
+    retry_budget: RetryBudgetPolicy | None = None
+    hedge: HedgePolicy | None = None
+    adaptive_limit: AdaptiveLimitPolicy | None = None
     max_concurrency: int | None = None
     max_concurrency_mode: Mode = "on"
     max_result_bytes: int | None = None
@@ -87,7 +141,7 @@ class RunPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """How long the outcome of a call with an idempotency key is kept."""
 
     def __post_init__(self) -> None:
-        faults = _Faults()
+        faults = Faults()
         faults.above_zero(
             timeout_s=self.timeout_s,
             deadline_s=self.deadline_s,
@@ -123,9 +177,10 @@ class RunPolicy(msgspec.Struct, frozen=True, kw_only=True):
         faults.texts(rate_key=self.rate_key)
         if not faults.found and not _is_rate_key(self.rate_key):
             faults.add("rate_key", "takes any of tool, caller, session, or global alone")
-        breaker: Any = self.breaker
-        if breaker is not None and not isinstance(breaker, BreakerPolicy):
-            faults.add("breaker", "must be a BreakerPolicy, or None for no breaker")
+        for name, kind in SECTIONS.items():
+            section: Any = getattr(self, name)
+            if section is not None and not isinstance(section, kind):
+                faults.add(name, f"must be a {kind.__name__}, or None for none")
         faults.check()
 
     @property
@@ -134,65 +189,15 @@ class RunPolicy(msgspec.Struct, frozen=True, kw_only=True):
         return 1 + (len(self.delays_s) if self.delays_s else self.max_retries)
 
 
-class _Faults:
-    """Collects what is wrong, so that all of it is told at once."""
-
-    def __init__(self, prefix: str = "") -> None:
-        self._prefix = prefix
-        self.found: list[Fault] = []
-
-    def add(self, key: str, message: str) -> None:
-        self.found.append(Fault(message, key=self._prefix + key))
-
-    def above_zero(self, **values: float | None) -> None:
-        self._numbers("must be above 0; leave it out for no limit", lambda n: n > 0, values)
-
-    def not_negative(self, **values: float | None) -> None:
-        self._numbers("must not be negative", lambda n: n >= 0, values)
-
-    def at_least(self, bound: int, **values: Any) -> None:
-        for key, value in values.items():
-            if isinstance(value, float):
-                self.add(key, f"must be a whole number, not {value!r}")
-            else:
-                self._numbers(f"must be at least {bound}", lambda n: n >= bound, {key: value})
-
-    def texts(self, **values: Any) -> None:
-        for key, value in values.items():
-            fine = isinstance(value, (tuple, list)) and all(isinstance(v, str) for v in value)
-            if not fine:
-                self.add(key, f"must be a list of texts, not {value!r}")
-
-    def one_of(self, **values: tuple[str, tuple[str, ...]]) -> None:
-        for key, (value, allowed) in values.items():
-            if value not in allowed:
-                self.add(key, f"is {value!r}; use one of {', '.join(allowed)}")
-
-    def _numbers(self, complaint: str, fine: Any, values: Mapping[str, float | None]) -> None:
-        for key, value in values.items():
-            if value is None and key in _OPTIONAL:
-                continue
-            if not isinstance(value, (int, float)) or isinstance(value, bool):
-                self.add(key, f"must be a number, not {value!r}")
-            elif not abs(value) <= _LARGEST or not fine(value):
-                shown = f"{value:g}" if abs(value) <= _LARGEST else "not a number of this size"
-                self.add(key, f"{complaint} (got {shown})")
-
-    def check(self) -> None:
-        if self.found:
-            raise ConfigurationError(self.found)
-
-
-_LARGEST = 1e15
-"""Larger numbers of seconds, bytes or calls are slips; NaN is not below it either."""
-
-_OPTIONAL = {
-    "timeout_s",
-    "deadline_s",
-    "idle_timeout_s",
-    "max_concurrency",
-    "max_result_bytes",
+SECTIONS: Mapping[str, type[msgspec.Struct]] = {
+    "breaker": BreakerPolicy,
+    "fallback": FallbackPolicy,
+    "cache": CachePolicy,
+    "retry_budget": RetryBudgetPolicy,
+    "hedge": HedgePolicy,
+    "adaptive_limit": AdaptiveLimitPolicy,
 }
+"""The parts of a policy that are tables of their own; each is None where it is off."""
 
 
 def _is_rate_key(parts: tuple[str, ...]) -> bool:

@@ -32,7 +32,7 @@ class Digest(msgspec.Struct, frozen=True, gc=False):
 
 
 class Span(msgspec.Struct, frozen=True, gc=False):
-    """One attempt; or, with attempt 0, a call that was refused before its first."""
+    """One attempt; or, with attempt 0, a call that a layer refused or answered before its first."""
 
     call_id: str
     tool: str

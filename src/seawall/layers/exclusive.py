@@ -4,6 +4,8 @@ A tool names what that is by a fixed key, or by the argument that holds it: `$pa
 with the same path take turns, those of other tools with `$path` too. A call made by a tool that
 has the key already goes through, as it could only wait for itself. Two tools that hold one key
 each and call for the other's wait until a limit of theirs is over: give such tools one key.
+
+A tool that was given up and still runs (a thread cannot be stopped) keeps its key until it ends.
 """
 
 from __future__ import annotations
@@ -17,8 +19,10 @@ from seawall.layers.room import Room
 from seawall.pipeline.digest import canonical_text
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from seawall.contract.result import ToolResult
-    from seawall.pipeline.invocation import Handler, Invocation
+    from seawall.pipeline.invocation import Handler, Invocation, Leftovers
     from seawall.pipeline.layer import LayerContext
 
 MAX_WAITING = 1_000
@@ -39,22 +43,37 @@ class _Rooms(dict[str, Room]):
 class _Hold:
     """A key while its call runs. What outlives the call finds it no longer live."""
 
-    __slots__ = ("key", "live", "outer", "rooms")
+    __slots__ = ("key", "leftovers", "live", "outer", "rooms")
 
     def __init__(self, rooms: dict[str, Room], key: str, outer: _Hold | None) -> None:
         self.rooms = rooms
         self.key = key
         self.outer = outer
         self.live = True
+        self.leftovers: list[Leftovers] = []
+        """Of calls inside this one, which run under its key."""
 
-    def has(self, rooms: dict[str, Room], key: str) -> bool:
-        """Whether this call, or one that it is part of, has the key now."""
+    def found(self, rooms: dict[str, Room], key: str) -> _Hold | None:
+        """Find who has the key now: this call, or one that it is part of."""
         hold: _Hold | None = self
-        while hold is not None:
-            if hold.live and hold.key == key and hold.rooms is rooms:
-                return True
+        while hold is not None and not (hold.live and hold.key == key and hold.rooms is rooms):
             hold = hold.outer
-        return False
+        return hold
+
+    def keep(self, call: Invocation) -> None:
+        """Stay until nothing of the call runs any more."""
+        if call.leftovers is not None and call.leftovers.running:
+            self.leftovers.append(call.leftovers)
+
+    def when_over(self, release: Callable[[], None]) -> None:
+        """Release now, or when the last of what was left behind has ended."""
+        while self.leftovers:
+            leftovers = self.leftovers.pop()
+            if leftovers.running:
+                leftovers.then(lambda: self.when_over(release))
+                return
+        self.live = False
+        release()
 
 
 # Follows the task, and whatever the tool starts from it: that is how nested calls are known.
@@ -88,8 +107,12 @@ class Exclusive:
                 return refusal
             key = self._key_of(call)
         rooms, outer = self._rooms, _held.get()
-        if outer is not None and outer.has(rooms, key):
-            return await proceed(call)
+        holder = None if outer is None else outer.found(rooms, key)
+        if holder is not None:
+            try:
+                return await proceed(call)
+            finally:
+                holder.keep(call)
 
         room = rooms.get(key)
         if room is None:
@@ -107,10 +130,11 @@ class Exclusive:
         try:
             return await proceed(call)
         finally:
-            hold.live = False
             _held.set(outer)
-            room.leave()
-            self._clear(key, room)
+            hold.keep(call)
+            if hold.leftovers:
+                self._count(self.name, "kept")
+            hold.when_over(lambda: self._release(key, room))
 
     async def _wait(self, call: Invocation, room: Room) -> ToolResult | None:
         if room.waiting >= MAX_WAITING:
@@ -120,6 +144,10 @@ class Exclusive:
             return self._too_late(call)
         self._count(self.name, "waited")
         return None if await room.wait(self._clock, left_s) else self._too_late(call)
+
+    def _release(self, key: str, room: Room) -> None:
+        room.leave()
+        self._clear(key, room)
 
     def _clear(self, key: str, room: Room) -> None:
         # Not another room, made after this one was cleared while a cancelled call still woke up.

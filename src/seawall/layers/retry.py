@@ -2,7 +2,8 @@
 
 Only tools that are retry-safe, only failures that pass by themselves, only while the call's time
 lasts. Waits have full jitter, or are exact if the policy lists them; a tool that says when to come
-back is not asked earlier. A call that ends well never enters the machinery.
+back is not asked earlier. A call that ends well never enters the machinery. Where the policy has a
+budget, retries are a share of the tool's calls at most.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ from typing import TYPE_CHECKING
 
 import tenacity
 
-from seawall.contract.failure import Failure, FailureCode
+from seawall.layers.budget import budget_of
+from seawall.layers.transient import is_open_circuit, is_transient
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from seawall.contract.failure import Failure
     from seawall.contract.policy import RunPolicy
     from seawall.contract.result import ToolResult
     from seawall.pipeline.chance import Chance
@@ -38,6 +41,8 @@ class Retry:
         self._stop = tenacity.stop_after_attempt(policy.attempts)
         self._max_delay_s = policy.max_delay_s
         self._count = context.count
+        budget = policy.retry_budget
+        self._budget = None if budget is None else budget_of(context, budget)
 
     @classmethod
     def for_tool(cls, context: LayerContext) -> Retry | None:
@@ -48,6 +53,8 @@ class Retry:
 
     async def __call__(self, call: Invocation, proceed: Handler) -> ToolResult:
         """Make the first attempt, and others only if it failed."""
+        if self._budget is not None:
+            self._budget.entered(call)
         result = await proceed(call)
         if result.failure is None:
             return result
@@ -56,11 +63,20 @@ class Retry:
     async def _again(self, call: Invocation, proceed: Handler, result: ToolResult) -> ToolResult:
         retry = 0
         while (wait_s := self._wait_s(call, result.failure, retry)) is not None:
+            if self._budget is not None and not self._budget.take():
+                self._count(self.name, "over_budget")
+                call.note("retry:over_budget")
+                return result
             call.close_attempt(call, result)
             self._count(self.name, "retried")
-            await self._clock.sleep(wait_s)
-            later = await proceed(call)
-            if _is_refusal(later.failure):
+            made = call.attempt
+            try:
+                await self._clock.sleep(wait_s)
+                later = await proceed(call)
+            finally:
+                if self._budget is not None and call.attempt == made:
+                    self._budget.give_back()
+            if is_open_circuit(later.failure):
                 # The circuit opened on the way: the call's own failure says more than a refusal.
                 return result
             result = later
@@ -114,28 +130,3 @@ class _Tried:
 
     def __init__(self, *, attempt_number: int) -> None:
         self.attempt_number = attempt_number
-
-
-def _is_refusal(failure: Failure | None) -> bool:
-    """Whether our breaker did not let the attempt be made; a tool may have a circuit too."""
-    return (
-        failure is not None
-        and failure.code is FailureCode.CIRCUIT_OPEN
-        and failure.layer != "executor"
-    )
-
-
-def is_transient(failure: Failure) -> bool:
-    """Whether the same call may succeed if it is simply made again."""
-    if not failure.retryable:
-        return False
-    if failure.code is FailureCode.TIMEOUT:
-        return failure.reason != "deadline_exceeded"
-    if failure.code is FailureCode.EXECUTION_FAILED:
-        return True
-    # Our own limiter's refusal is final; a tool that is limited itself may say when to come back.
-    return (
-        failure.code is FailureCode.RATE_LIMITED
-        and failure.layer == "executor"
-        and failure.retry_after_s is not None
-    )

@@ -581,6 +581,7 @@ class Pipeline:
     def tool_removed(self, name: str) -> None:
         """Forget the chain of a tool that went; its bucket and circuit are set aside."""
         self._routes.pop(name, None)
+        self._builder.forget(name)
         self.states.retire(name)
         self.usage.forget(name)
         self.metrics.forget(name)

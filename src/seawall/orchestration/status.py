@@ -150,3 +150,6 @@ def _read_slots(read: Read, shown: str, route: Route, slots: Slots, states: Stat
         read.add(families.TOKENS, tokens, shown)
         if most:
             read.add(families.TOKENS_RATIO, min(max(tokens / most, 0.0), 1.0), shown)
+    adapting = slots.find("adaptive_limit")
+    if adapting is not None:
+        read.add(families.CONCURRENCY_LIMIT, float(int(adapting.vegas.limit)), shown)

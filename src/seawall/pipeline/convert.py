@@ -308,11 +308,27 @@ def _within(text: str, most: int) -> str:
     return _valid(text if len(text) <= most else text[: most - 1] + "…")
 
 
+DEFECTS = (
+    TypeError,
+    AttributeError,
+    NameError,
+    LookupError,
+    ArithmeticError,
+    AssertionError,
+    ImportError,
+    SyntaxError,
+    RecursionError,
+)
+"""A mistake in the tool's code: made again with the same arguments, it raises again.
+
+Not `ValueError`: a decoder raises it for an answer that was cut off on the way.
+"""
+
 _KINDS: tuple[tuple[Any, FailureCode, str, bool], ...] = (
     (PermissionError, FailureCode.PERMISSION_DENIED, "permission_denied", False),
     (NotImplementedError, FailureCode.UNSUPPORTED, "unsupported", False),
     (TimeoutError, FailureCode.EXECUTION_FAILED, "tool_timeout", True),
-    ((*_FILE_ERRORS, SystemExit), FailureCode.EXECUTION_FAILED, "tool_failed", False),
+    ((*_FILE_ERRORS, *DEFECTS, SystemExit), FailureCode.EXECUTION_FAILED, "tool_failed", False),
 )
 
 

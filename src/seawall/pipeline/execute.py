@@ -197,8 +197,11 @@ def _in_thread(executor: Executor, workers: Callable[[], Workers], clock: Clock)
                 return _consumed(value, context)
             return _unrolled(value, context) if _open(value) else value
 
+        def left_behind() -> Callable[[], None]:
+            return call.left_behind().ended
+
         try:
-            value = await workers().run(work, started)
+            value = await workers().run(work, started, left_behind)
         except NoThread:
             return _no_thread(call)
         if inspect.isasyncgen(value):

@@ -30,6 +30,31 @@ Progress = Callable[[Any, float | None, float | None], Any]
 NOBODY = ("", "")
 
 
+class Leftovers:
+    """How much of a call still runs after it was answered."""
+
+    __slots__ = ("_then", "running")
+
+    def __init__(self) -> None:
+        self.running = 0
+        self._then: list[Callable[[], None]] = []
+
+    def ended(self) -> None:
+        """One of them is over; with the last, whoever waits for it is told."""
+        self.running -= 1
+        if not self.running:
+            waiting, self._then = self._then, []
+            for work in waiting:
+                work()
+
+    def then(self, work: Callable[[], None]) -> None:
+        """Do something when nothing runs any more: at once, if that is now."""
+        if self.running:
+            self._then.append(work)
+        else:
+            work()
+
+
 class Invocation:
     """One call. Layers read it; what each may write is said at the field."""
 
@@ -40,8 +65,11 @@ class Invocation:
     outer: Invocation | None
     """The call whose tool makes this one."""
     mended: tuple[str, ...]
+    verdicts: tuple[str, ...]
     ignored: tuple[str, ...]
     """Names of arguments that the tool does not take, and does not get."""
+    budgeted: bool
+    """Set once a budget of extra attempts has counted this call; absent where there is none."""
 
     __slots__ = (
         "_arguments",
@@ -54,6 +82,7 @@ class Invocation:
         "batch_id",
         "begun",
         "bound",
+        "budgeted",
         "call_id",
         "cancel_reason",
         "close_attempt",
@@ -68,6 +97,7 @@ class Invocation:
         "idempotency_key",
         "ignored",
         "key",
+        "leftovers",
         "live",
         "mended",
         "on_progress",
@@ -116,7 +146,7 @@ class Invocation:
         self.unprepared = True
         self.refusal: ToolResult | None = None
         """Why the arguments cannot be used, once they were prepared."""
-        self.mended = self.ignored = ()
+        self.mended = self.ignored = self.verdicts = ()
         self.digest: Digest | None = None
         self.attempt = 0
         """Attempts begun. Written by the executor alone."""
@@ -136,7 +166,6 @@ class Invocation:
         """Why the newest attempt is being given up."""
         self.idempotency_key: str | None = None
         self.on_progress: Progress | None = None
-        self.verdicts: tuple[str, ...] = ()
         self.decided = NOBODY
         """Who let it run or did not (policy, session, person, approval), and why."""
         self.key = ""
@@ -146,6 +175,36 @@ class Invocation:
         self.depth = 0
         self.pipeline = self.outer = None
         self.aside: Aside | None = None
+        self.leftovers: Leftovers | None = None
+        """What goes on although an attempt was given up: threads, tasks that are let go."""
+
+    def left_behind(self) -> Leftovers:
+        """Note that something goes on after its attempt; call `.ended()` once it does not."""
+        if self.leftovers is None:
+            self.leftovers = Leftovers()
+        self.leftovers.running += 1
+        return self.leftovers
+
+    def fork(self, attempt: int) -> Invocation:
+        """Make the call of an attempt that runs beside others: same arguments, own books.
+
+        `attempt` is the number of those before it. Call after `prepared()` gave None.
+        """
+        other = Invocation(
+            self.tool,
+            self.policy,
+            self.prepare,
+            self.given,
+            self.call_id,
+            self.session,
+            self.arrived,
+        )
+        if self.leftovers is None:
+            self.leftovers = Leftovers()
+        for name in _OF_ALL_ATTEMPTS:
+            setattr(other, name, getattr(self, name))
+        other.attempt = attempt
+        return other
 
     def beside(self) -> Aside:
         """Give what turns and hooks keep about this call, made at the first asking."""
@@ -236,6 +295,31 @@ def why_cancelled(cancel: BaseException) -> str:
     """Give the reason that whoever cancelled gave, if it is one of ours: `task.cancel(reason)`."""
     said = cancel.args[0] if cancel.args else None
     return said if isinstance(said, str) and said in REASONS else "cancelled"
+
+
+_OF_ALL_ATTEMPTS = (
+    "_arguments",
+    "aside",
+    "batch_id",
+    "bound",
+    "close_attempt",
+    "deadline",
+    "depth",
+    "digest",
+    "idempotency_key",
+    "ignored",
+    "key",
+    "leftovers",
+    "mended",
+    "on_progress",
+    "outer",
+    "pipeline",
+    "refusal",
+    "timeout_s",
+    "unprepared",
+    "verdicts",
+)
+"""What attempts that run beside each other have in common."""
 
 
 def _not_recorded(call: Invocation, result: ToolResult) -> None:  # noqa: ARG001  # nobody records

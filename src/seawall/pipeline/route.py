@@ -14,7 +14,6 @@ from seawall.pipeline.recorder import Finished, OnAttempt, OnCall, OnEvent
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from seawall.contract.failure import Failure
     from seawall.contract.policy import RunPolicy
     from seawall.contract.result import ToolResult
     from seawall.contract.span import Digest
@@ -126,8 +125,8 @@ class Route:
             reason, layer = failure.reason, failure.layer
         if call.attempt_open:
             self._close(call, outcome, reason, now)
-        elif failure is not None and call.attempt == 0:
-            self._denied(call, failure, now)
+        elif call.attempt == 0:
+            self._without_attempt(call, outcome, reason, now)
         if result.call_id is not call.call_id or result.attempts != call.attempt:
             result = completed(result, call)
         if self._limit is not None:
@@ -175,9 +174,10 @@ class Route:
         call.attempt_open = False
         self._span(call, call.attempt, call.attempt_started, outcome, reason, now)
 
-    def _denied(self, call: Invocation, failure: Failure, now: float) -> None:
+    def _without_attempt(self, call: Invocation, outcome: Outcome, reason: str, now: float) -> None:
+        """Record a call that a layer refused, or answered by itself, before its first attempt."""
         call.attempt_wall = self._clock.wall()
-        self._span(call, 0, call.arrived, Outcome.DENIED, failure.reason, now)
+        self._span(call, 0, call.arrived, outcome, reason, now)
 
     def _span(
         self,

@@ -49,7 +49,7 @@ class _Held:
 
 
 class _Job:
-    __slots__ = ("answer", "context", "ended", "era", "held", "loop", "lost", "work")
+    __slots__ = ("after", "answer", "context", "ended", "era", "held", "loop", "lost", "work")
 
     def __init__(
         self,
@@ -69,6 +69,7 @@ class _Job:
         self.answer: asyncio.Future[Any] = loop.create_future()
         self.ended = ended
         self.lost = lost
+        self.after: Callable[[], None] | None = None
 
 
 class _Worker:
@@ -177,12 +178,18 @@ class Workers:
         self._places: dict[asyncio.Future[None], tuple[_Held, ...]] = {}
         """Who waits for a thread, in order, each with those of this tool's that wait for it."""
 
-    async def run(self, work: Callable[[], Any], started: Callable[[], None]) -> Any:
+    async def run(
+        self,
+        work: Callable[[], Any],
+        started: Callable[[], None],
+        left_behind: Callable[[], Callable[[], None]] | None = None,
+    ) -> Any:
         """Run `work` in a thread, after those before it if all places are taken.
 
         `started` is called once a thread has been given the work: from then on an effect is
-        possible, and a cancel leaves the thread at work. Raises `NoThread` instead of waiting for
-        those who wait for this.
+        possible, and a cancel leaves the thread at work. Then `left_behind` is called, and what
+        it gives is called in the loop once the thread has ended. Raises `NoThread` instead of
+        waiting for those who wait for this.
         """
         if self.busy >= self.limit or self._places:
             await self._place()
@@ -197,6 +204,8 @@ class Workers:
             if job.answer.cancelled() and job.era == self._era:
                 self.abandoned += 1
                 self._threads.abandoned += 1
+                if left_behind is not None:
+                    job.after = left_behind()
             raise
 
     def forget_loop(self) -> None:
@@ -232,6 +241,8 @@ class Workers:
 
     def _ended(self, job: _Job) -> None:
         self._lost(job)
+        if job.after is not None:
+            job.after()
         if self._places:
             self._next()
 

@@ -1,7 +1,8 @@
 """From a policy to a chain: the only place that names all layers.
 
-    ResultLimit ▶ EnvironmentGate ▶ RiskGate ▶ ArgumentCheck ▶ RateLimit ▶ Bulkhead ▶ Exclusive
-                    ▶ Ledger ▶ Retry ▶ Breaker ▶ Timeout ▶ executor
+    ResultLimit ▶ EnvironmentGate ▶ RiskGate ▶ ArgumentCheck ▶ Fallback ▶ Cache ▶ RateLimit
+        ▶ Bulkhead ▶ AdaptiveLimit ▶ Exclusive ▶ Ledger ▶ Retry ▶ Hedge ▶ Breaker ▶ Timeout
+        ▶ executor
 
 The first is outermost. What has nothing to do for a tool is not in its chain. In a turn, calls wait
 for each other behind the argument check, where the gates end. Hooks stand around all of it.
@@ -18,12 +19,16 @@ from seawall.contract.errors import ConfigurationError, Fault
 from seawall.contract.failure import FailureCode
 from seawall.contract.policy import RunPolicy
 from seawall.contract.result import ToolResult
+from seawall.layers.adaptive_limit import AdaptiveLimit
 from seawall.layers.admission import Admission
 from seawall.layers.argument_check import ArgumentCheck
 from seawall.layers.breaker import Breaker
 from seawall.layers.bulkhead import Bulkhead
+from seawall.layers.cache import Cache
 from seawall.layers.environment_gate import EnvironmentGate
 from seawall.layers.exclusive import Exclusive
+from seawall.layers.fallback import Fallback
+from seawall.layers.hedge import Hedge
 from seawall.layers.ledger import Ledger
 from seawall.layers.rate_limit import RateLimit
 from seawall.layers.result_limit import ResultLimit
@@ -40,6 +45,7 @@ from seawall.pipeline.route import Counting, Route
 from seawall.pipeline.schemas import schemas_of
 from seawall.pipeline.state import StateTable
 from seawall.pipeline.threads import Threads, Workers
+from seawall.policy.circuits import SharedCircuits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -59,11 +65,15 @@ LAYERS: tuple[LayerRecipe, ...] = (
     EnvironmentGate,
     RiskGate,
     ArgumentCheck,
+    Fallback,
+    Cache,
     RateLimit,
     Bulkhead,
+    AdaptiveLimit,
     Exclusive,
     Ledger,
     Retry,
+    Hedge,
     Breaker,
     Timeout,
 )
@@ -124,6 +134,7 @@ class Builder:
         around: Callable[[LayerContext, Handler], Handler] | None = None,
     ) -> None:
         self.policies = policies
+        self._circuits = SharedCircuits(policies.explain)
         self._layers = layers
         self._clock = clock
         self._chance = chance
@@ -146,6 +157,7 @@ class Builder:
         """Give a builder for other policies that touches nothing of what layers remember."""
         other = copy(self)
         other.policies = policies
+        other._circuits = SharedCircuits(policies.explain)  # noqa: SLF001  # it is one of us
         other._parts = {**self._parts, **parts}  # noqa: SLF001  # it is one of us
         other._states = StateTable()  # noqa: SLF001  # it is one of us
         return other
@@ -159,6 +171,8 @@ class Builder:
     def route(self, tool: Tool) -> Route:
         """Compose one tool's chain; raises `ConfigurationError` if its policy cannot work."""
         policy = self.policies.for_tool(tool)
+        if Breaker in self._layers:
+            self._circuits.join(tool, policy.breaker)
         counting = Counting(self._recorders, tool.name)
         schemas = self._compiled(tool, policy)
         prepare = preparing(
@@ -238,6 +252,10 @@ class Builder:
             checked=self._checks(policy),
             compiled=None if schemas is None else schemas.arguments,
         )
+
+    def forget(self, name: str) -> None:
+        """A tool is gone: it no longer has a say in what it shared."""
+        self._circuits.leave(name)
 
     def _compiled(self, tool: Tool, policy: RunPolicy) -> Schemas | None:
         """Give the tool's schemas, if anything is to be checked; the registry has them already."""

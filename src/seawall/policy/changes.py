@@ -1,7 +1,8 @@
 """What a rule of a policy says: a whole `RunPolicy`, or single values over what was there.
 
 Rules are compared and laid over each other in a flat form: `timeout_s`, `breaker.threshold`, and
-`breaker` itself, which is None for no breaker and True before the values of one.
+`breaker` itself, which is None for no breaker and True before the values of one. The other parts
+of a policy that are tables (`cache`, `hedge`, …) are written in the same way.
 """
 
 from __future__ import annotations
@@ -12,20 +13,25 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from seawall.contract.errors import ConfigurationError, Fault
-from seawall.contract.policy import BreakerPolicy, RunPolicy
+from seawall.contract.policy import SECTIONS, RunPolicy
 from seawall.pipeline.arguments.likeness import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 RUN_FIELDS = RunPolicy.__struct_fields__
-BREAKER_FIELDS = BreakerPolicy.__struct_fields__
+SECTION_FIELDS: Mapping[str, tuple[str, ...]] = {
+    name: kind.__struct_fields__ for name, kind in SECTIONS.items()
+}
+_KINDS: Mapping[str, type[msgspec.Struct]] = {
+    "": RunPolicy,
+    **{f"{name}.": kind for name, kind in SECTIONS.items()},
+}
 LIMITS = frozenset(
-    name
-    for prefix, kind in (("", RunPolicy), ("breaker.", BreakerPolicy))
+    prefix + field.name
+    for prefix, kind in _KINDS.items()
     for field in msgspec.structs.fields(kind)
     if field.default is None
-    for name in (prefix + field.name,)
 )
 """Keys for which None means that there is no limit; the others must have a value."""
 
@@ -33,7 +39,7 @@ LIMITS = frozenset(
 class Changes:
     """Single values over what a tool would get otherwise; `preset` starts from that preset.
 
-    `breaker` takes a mapping of single values too; None takes the breaker away.
+    `breaker` and the other tables take a mapping of single values too; None takes them away.
     """
 
     __slots__ = ("preset", "values")
@@ -103,11 +109,11 @@ def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
     for key, value in values.items():
         if key not in RUN_FIELDS:
             faults.append(Fault(unknown(key, ("preset", *RUN_FIELDS)), key=key))
-        elif key != "breaker":
+        elif key not in SECTIONS:
             flat[key] = _frozen(value)
         elif value is None or value is False:
             flat[key] = None
-        elif (parts := _breaker(value, faults)) is not None:
+        elif (parts := _section(key, value, faults)) is not None:
             flat[key] = True
             flat.update(parts)
     if faults:
@@ -115,20 +121,19 @@ def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
     return flat
 
 
-def _breaker(value: Any, faults: list[Fault]) -> dict[str, Any] | None:
+def _section(name: str, value: Any, faults: list[Fault]) -> dict[str, Any] | None:
     if value is True:
         return {}
-    if isinstance(value, BreakerPolicy):
+    if isinstance(value, SECTIONS[name]):
         value = msgspec.structs.asdict(value)
     if not isinstance(value, Mapping):
-        faults.append(Fault("takes a table of values, or false for none", key="breaker"))
+        faults.append(Fault("takes a table of values, or false for none", key=name))
         return None
+    known = SECTION_FIELDS[name]
     faults.extend(
-        Fault(unknown(key, BREAKER_FIELDS), key=f"breaker.{key}")
-        for key in value
-        if key not in BREAKER_FIELDS
+        Fault(unknown(key, known), key=f"{name}.{key}") for key in value if key not in known
     )
-    return {f"breaker.{key}": _frozen(part) for key, part in value.items()}
+    return {f"{name}.{key}": _frozen(part) for key, part in value.items()}
 
 
 def _frozen(value: Any) -> Any:

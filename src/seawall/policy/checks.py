@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from seawall.contract.annotations import Annotations
 from seawall.contract.errors import ConfigurationError
-from seawall.contract.policy import BreakerPolicy, RunPolicy
+from seawall.contract.policy import SECTIONS, BreakerPolicy, RunPolicy
 from seawall.layers.rate_limit.strategies import STRATEGIES, parse_rate
 from seawall.policy.changes import LIMITS, Changes, flattened, unknown
 
@@ -63,14 +63,27 @@ class _RuleCheck:
         missing = {key for key, value in values.items() if value is None and key not in LIMITS}
         for key in missing:
             self._fault(path, key, "needs a value")
-        plain, breaker = _parted({k: v for k, v in values.items() if k not in missing})
-        breaker.setdefault("max_cooldown_s", self._highest_cooldown_s)
-        for kind, parts in ((RunPolicy, plain), (BreakerPolicy, breaker)):
-            try:
-                kind(**parts)
-            except ConfigurationError as error:
-                self._origins.faults_of(error, path)
+        plain, tables = _parted({k: v for k, v in values.items() if k not in missing})
+        self._check(RunPolicy, plain, path)
+        for name, parts in tables.items():
+            self._check(SECTIONS[name], self._completed(name, parts), path)
         self._check_rate(plain, path)
+
+    def _check(self, kind: type[Any], parts: Mapping[str, Any], path: KeyPath) -> None:
+        try:
+            kind(**parts)
+        except ConfigurationError as error:
+            self._origins.faults_of(error, path)
+
+    def _completed(self, name: str, parts: dict[str, Any]) -> dict[str, Any]:
+        """Stand in for what another rule may say: alone, these values could not be."""
+        if name == "breaker":
+            return {"max_cooldown_s": self._highest_cooldown_s, "slow_call_s": 1.0, **parts}
+        if name == "fallback" and not parts.keys() & _ANSWERS:
+            return {"tool": "another", **parts}
+        if name == "adaptive_limit":
+            return _within_bounds(parts)
+        return parts
 
     def _check_rate(self, values: Mapping[str, Any], path: KeyPath) -> None:
         strategy = values.get("rate_strategy", STRATEGIES[0])
@@ -96,11 +109,24 @@ def _flat(rule: RunPolicy | Changes) -> Mapping[str, Any]:
     return flattened(rule) if isinstance(rule, RunPolicy) else rule.values
 
 
-def _parted(values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Part the values of the policy from those of its breaker."""
-    plain = {key: value for key, value in values.items() if "." not in key and key != "breaker"}
-    breaker = {key.partition(".")[2]: value for key, value in values.items() if "." in key}
-    return plain, breaker
+_ANSWERS = {"tool", "text", "structured_content"}
+
+
+def _within_bounds(parts: dict[str, Any]) -> dict[str, Any]:
+    given = [value for value in parts.values() if isinstance(value, int) and value >= 1]
+    fitting = {"min_limit": 1, "max_limit": max(given, default=1)}
+    return {"initial": parts.get("min_limit", 1), **fitting, **parts}
+
+
+def _parted(values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """Part the values of the policy from those of its tables."""
+    plain = {key: value for key, value in values.items() if key.partition(".")[0] not in SECTIONS}
+    tables: dict[str, dict[str, Any]] = {name: {} for name in SECTIONS if values.get(name)}
+    for key, value in values.items():
+        name, _, part = key.partition(".")
+        if part:
+            tables.setdefault(name, {})[part] = value
+    return plain, tables
 
 
 def _max_cooldown_s(rule: RunPolicy | Changes) -> float:

@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from seawall.contract.policy import BreakerPolicy, RunPolicy
-from seawall.policy.changes import BREAKER_FIELDS, RUN_FIELDS
+from seawall.contract.policy import SECTIONS, RunPolicy
+from seawall.policy.changes import RUN_FIELDS, SECTION_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-_BREAKER_DEFAULTS = msgspec.structs.asdict(BreakerPolicy())
+_DEFAULTS = {
+    name: {field.name: field.default for field in msgspec.structs.fields(kind)}
+    for name, kind in SECTIONS.items()
+}
 
 
 class Given(msgspec.Struct, frozen=True):
@@ -40,41 +43,42 @@ def settle(rules: Iterable[Rule]) -> dict[str, Given]:
         if rule.whole:
             found.clear()
         for key, given in rule.values.items():
-            if key == "breaker":
-                _lay_breaker(found, given)
+            if key in SECTIONS:
+                _lay_section(key, found, given)
             else:
                 found[key] = given
     return found
 
 
-def _lay_breaker(found: dict[str, Given], given: Given) -> None:
-    """Take the breaker away, or see to it that there is one to change."""
-    there = found.get("breaker")
+def _lay_section(section: str, found: dict[str, Given], given: Given) -> None:
+    """Take a table of the policy away, or see to it that there is one to change."""
+    there = found.get(section)
     if given.value is None:
-        for name in BREAKER_FIELDS:
-            found.pop(f"breaker.{name}", None)
+        for name in SECTION_FIELDS[section]:
+            found.pop(f"{section}.{name}", None)
     elif there is None or there.value is None:
-        for name, value in _BREAKER_DEFAULTS.items():
-            found.setdefault(f"breaker.{name}", Given(value, given.rule))
-    found["breaker"] = given
+        for name, value in _DEFAULTS[section].items():
+            found.setdefault(f"{section}.{name}", Given(value, given.rule))
+    found[section] = given
 
 
 def explained(found: Mapping[str, Given]) -> dict[str, Given]:
-    """Put settled values in the order of `RunPolicy`; the breaker's are dotted."""
+    """Put settled values in the order of `RunPolicy`; those of its tables are dotted."""
     table: dict[str, Given] = {}
     for name in RUN_FIELDS:
-        if name != "breaker" or found[name].value is None:
+        if name not in SECTIONS or found[name].value is None:
             table[name] = found[name]
         else:
-            table |= {f"breaker.{part}": found[f"breaker.{part}"] for part in BREAKER_FIELDS}
+            table |= {f"{name}.{part}": found[f"{name}.{part}"] for part in SECTION_FIELDS[name]}
     return table
 
 
 def policy_from(found: Mapping[str, Given]) -> RunPolicy:
     """Make the policy that settled values mean."""
     plain = {name: found[name].value for name in RUN_FIELDS}
-    if plain["breaker"] is not None:
-        plain["breaker"] = BreakerPolicy(
-            **{name: found[f"breaker.{name}"].value for name in BREAKER_FIELDS}
-        )
+    for section, kind in SECTIONS.items():
+        if plain[section] is not None:
+            plain[section] = kind(
+                **{name: found[f"{section}.{name}"].value for name in SECTION_FIELDS[section]}
+            )
     return RunPolicy(**plain)

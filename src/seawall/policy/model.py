@@ -24,7 +24,13 @@ from seawall.policy.changes import Changes, Family, gives_timeout
 from seawall.policy.checks import sound_sections
 from seawall.policy.explain import Given, Rule, explained, policy_from, settle
 from seawall.policy.members import Members
-from seawall.policy.notes import default_note, duration_note, idle_note
+from seawall.policy.notes import (
+    default_note,
+    duration_note,
+    fallback_note,
+    idle_note,
+    readers_notes,
+)
 from seawall.policy.origins import Origins
 from seawall.policy.patterns import Pattern, is_pattern
 from seawall.policy.rules import Rules
@@ -38,7 +44,7 @@ from seawall.policy.settings import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from seawall.contract.policy import RunPolicy
@@ -164,6 +170,7 @@ class Policies:
         found = (
             self._default_note,
             *map(self.duration_note, by_name.values()),
+            *(note for tool in by_name.values() for note in self._optional_notes(tool, by_name)),
             *(self._idle_note(by_name, path, name) for path, name in self._idle(by_name)),
         )
         return tuple(filter(None, found))
@@ -195,6 +202,11 @@ class Policies:
             sorted(tools.keys() - self._exact.keys() if path[0] == "tools" else tools),
             is_own=self._origins.is_own(path),
         )
+
+    def _optional_notes(self, tool: Tool, names: Collection[str]) -> Iterable[str | None]:
+        found = settle(self._rules(tool))
+        yield from readers_notes(tool, found)
+        yield fallback_note(tool, found, names)
 
     def _rules(self, tool: Tool) -> tuple[Rule, ...]:
         """Collect the rules for a tool, the least specific first."""
@@ -232,10 +244,17 @@ def _composed(tool: Tool, found: Mapping[str, Given]) -> RunPolicy:
         raise ConfigurationError(
             [
                 Fault(
-                    f"{fault.message}; they are from {found['breaker.max_cooldown_s'].rule}"
-                    f" and {found['breaker.cooldown_s'].rule}",
+                    f"{fault.message}; {_rules_of(fault.key, found)}",
                     key=f"the policy of {tool.name}: {fault.key}",
                 )
                 for fault in error.faults
             ]
         ) from None
+
+
+def _rules_of(key: str, found: Mapping[str, Given]) -> str:
+    """Name the rules whose values do not go together: all that speak of one table."""
+    section = key.partition(".")[0]
+    names = (name for name in found if name.partition(".")[0] == section)
+    rules = dict.fromkeys(found[name].rule for name in names if found[name].value is not None)
+    return f"they are from {' and '.join(rules)}"

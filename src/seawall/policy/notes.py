@@ -8,13 +8,20 @@ from rapidfuzz import fuzz, process
 
 from seawall.layers.timeout import DURATION_MARGIN_S, shown_seconds
 from seawall.policy.changes import Changes
+from seawall.policy.origins import dotted
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable, Mapping
 
     from seawall.contract.policy import RunPolicy
     from seawall.contract.tool import Tool
     from seawall.policy.explain import Given
+
+
+def named_rule(name: str) -> str:
+    """Give how a rule by a tool's exact name is said."""
+    return dotted(("tools", name))
+
 
 _CLOSE = 80
 """Of 100: a rule for a tool that is simply not there is no mistake, a misspelt one is."""
@@ -40,6 +47,28 @@ def default_note(default: RunPolicy | Changes | None, where: str) -> str | None:
         f"{where} gives neither preset nor timeout_s: tools of which nothing else is said have no"
         " timeout (write timeout_s = false if that is meant)"
     )
+
+
+READERS_ONLY = ("cache", "hedge")
+"""Tables of a policy that do nothing for a tool that does more than read."""
+
+
+def readers_notes(tool: Tool, found: Mapping[str, Given]) -> Iterable[str]:
+    """Say which tables a rule by this tool's name gives in vain."""
+    if tool.annotations.is_read_only:
+        return
+    for name in READERS_ONLY:
+        given = found[name]
+        if given.value is not None and given.rule.startswith(named_rule(tool.name)):
+            yield f"{given.rule} gives {tool.name} a {name}, which is for tools that only read"
+
+
+def fallback_note(tool: Tool, found: Mapping[str, Given], names: Collection[str]) -> str | None:
+    """Say that the tool that is to stand in for this one is not there."""
+    given = None if found["fallback"].value is None else found["fallback.tool"]
+    if given is None or given.value is None or given.value in names:
+        return None
+    return f"{given.rule} lets {given.value} stand in for {tool.name}, but there is no such tool"
 
 
 def idle_note(where: str, name: str | None, tools: Collection[str], *, is_own: bool) -> str | None:

@@ -8,6 +8,7 @@ import msgspec
 
 from seawall.contract.annotations import Annotations, Risk
 from seawall.contract.errors import ConfigurationError, Fault
+from seawall.contract.policy import SECTIONS as RUN_SECTIONS
 from seawall.layers.risk_rules import ArgumentRule
 from seawall.policy import units
 from seawall.policy.argument_rules import ARGUMENT_RULE
@@ -128,8 +129,9 @@ def _rule_over(table: Table, base: Table) -> Table:
     if "preset" in table:
         return table
     merged = {**base, **table}
-    if isinstance(base.get("breaker"), dict) and isinstance(table.get("breaker"), dict):
-        merged["breaker"] = {**base["breaker"], **table["breaker"]}
+    for name in RUN_SECTIONS:
+        if isinstance(base.get(name), dict) and isinstance(table.get(name), dict):
+            merged[name] = {**base[name], **table[name]}
     return merged
 
 
@@ -180,16 +182,15 @@ class _SheetReader:
                 self._fault((name,), unknown(name, SECTIONS))
 
     def _rule(self, table: Table, path: KeyPath, also: tuple[str, ...] = ()) -> Table:
-        """Read the keys of a run policy, and its breaker."""
-        found = self._values(table, _RULE, path, ("breaker", *also))
-        breaker = table.get("breaker")
-        if isinstance(breaker, bool):
-            found["breaker"] = breaker
-        elif breaker is not None:
-            within = (*path, "breaker")
-            found["breaker"] = self._values(
-                self._table(breaker, within), units.BREAKER_READERS, within
-            )
+        """Read the keys of a run policy, and the tables in it."""
+        found = self._values(table, _RULE, path, (*RUN_SECTIONS, *also))
+        for name, readers in units.SECTION_READERS.items():
+            section = table.get(name)
+            if isinstance(section, bool):
+                found[name] = section
+            elif section is not None:
+                within = (*path, name)
+                found[name] = self._values(self._table(section, within), readers, within)
         return found
 
     def _family(self, table: Table, path: KeyPath) -> tuple[Table, Table]:

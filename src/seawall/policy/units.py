@@ -19,6 +19,7 @@ Reader = Callable[[Any], Any]
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _BYTES = {"B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
 _QUANTITY = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?) ?([A-Za-z]+)")
+_PERCENT = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,9})?")
 _LARGEST = 10**12
 _LONGEST_LIST = 1_000
 _SHOWN = 60
@@ -90,6 +91,23 @@ def durations(raw: Any) -> tuple[float, ...]:
     return _list(raw, duration)
 
 
+def share(raw: Any) -> float:
+    """Read a share of a whole, or text with a percent sign: `0.2`, `"20%"`."""
+    if isinstance(raw, str) and raw.strip().endswith("%"):
+        number = raw.strip().removesuffix("%").strip()
+        if not _PERCENT.fullmatch(number):
+            raise ValueError(f"is {shown(raw)}; it takes a share, as 0.2 or 20%")
+        return float(number) / 100
+    return float(_number(raw, "a share, as 0.2 or 20%"))
+
+
+def table(raw: Any) -> dict[str, Any]:
+    """Read a table of whatever is in it."""
+    if not isinstance(raw, dict):
+        raise ValueError(f"is {shown(raw)}; it takes a table")  # noqa: TRY004 - readers raise one kind
+    return raw
+
+
 def risk(raw: Any) -> Risk:
     """Read the name of a risk."""
     return Risk.parse(text(raw))
@@ -102,7 +120,7 @@ def limit(reader: Reader) -> Reader:
         if raw is False:
             return None
         value = reader(raw)
-        if not isinstance(value, str) and value <= 0:
+        if isinstance(value, (int, float)) and value <= 0:
             raise ValueError(f"must be above 0; write false for no limit (got {shown(raw)})")
         return value
 
@@ -135,18 +153,56 @@ RUN_READERS: Mapping[str, Reader] = {
     "ledger": text,
     "ledger_keep_s": duration,
 }
-"""All keys of a rule but `preset` and `breaker`."""
+"""All keys of a rule but `preset` and those that are tables."""
 
-BREAKER_READERS: Mapping[str, Reader] = {
+_BREAKER_READERS: Mapping[str, Reader] = {
     "threshold": count,
+    "failure_rate": limit(share),
+    "slow_rate": limit(share),
+    "slow_call_s": limit(duration),
+    "window_calls": count,
+    "window_s": limit(duration),
+    "min_calls": count,
     "cooldown_s": duration,
     "max_cooldown_s": duration,
     "ignore": texts,
     "permits": count,
+    "honour_retry_after": flag,
     "mode": text,
     "shared": limit(text),
     "outside_retry": flag,
 }
+
+SECTION_READERS: Mapping[str, Mapping[str, Reader]] = {
+    "breaker": _BREAKER_READERS,
+    "fallback": {
+        "tool": limit(text),
+        "text": limit(text),
+        "structured_content": limit(table),
+        "on": some_texts,
+        "tell": flag,
+    },
+    "cache": {
+        "ttl_s": duration,
+        "max_entries": count,
+        "max_bytes": size,
+        "scope": text,
+    },
+    "retry_budget": {"share": share, "min_retries": count, "window_s": duration},
+    "hedge": {
+        "delay_s": duration,
+        "quantile": limit(share),
+        "min_samples": count,
+        "max_extra": count,
+    },
+    "adaptive_limit": {
+        "initial": count,
+        "min_limit": count,
+        "max_limit": count,
+        "mode": text,
+    },
+}
+"""The keys of the tables in a rule."""
 
 
 def shown(raw: Any) -> str:

@@ -133,6 +133,10 @@ class PipelineCounts:
         self.audit_failures += 1
 
 
+_HEDGED = "hedge:extra"
+"""The verdict on an attempt that was begun beside another, which is no retry."""
+
+
 class ToolCounts:
     """Everything that is counted of one tool; it only ever grows."""
 
@@ -187,7 +191,7 @@ class ToolCounts:
             else:
                 durations.observe(seconds, span.call_id)
             if number > 1:
-                self.retries += 1
+                self.retries += _HEDGED not in span.verdicts
                 return
             seconds = span.queue_ms / 1000
             if 0 < seconds <= _SHORTEST_S:

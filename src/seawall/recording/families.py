@@ -152,6 +152,13 @@ TOKENS = Family(
     "Calls that would be granted now.",
     across="livemin",
 )
+CONCURRENCY_LIMIT = Family(
+    "seawall_concurrency_limit",
+    "gauge",
+    ("tool",),
+    "Calls that an adaptive limit would let through at once.",
+    across="livesum",
+)
 TOKENS_RATIO = Family(
     "seawall_limiter_tokens_ratio",
     "gauge",
@@ -202,6 +209,7 @@ WATCHED: tuple[Family, ...] = (
     BREAKER_STATE,
     TOKENS,
     TOKENS_RATIO,
+    CONCURRENCY_LIMIT,
     ABANDONED,
     TOOL_INFO,
 )

@@ -75,13 +75,16 @@ class Breaker:
         self._slot = slot
         self._ignored = frozenset(slot.policy.ignore)
         self._shadow = slot.policy.mode == "shadow"
+        self._honours_hint = slot.policy.honour_retry_after
         self._count = context.count
 
     @classmethod
     def for_tool(cls, context: LayerContext) -> Breaker | None:
         """Nothing to do if the policy has no breaker."""
         slot = circuit_slot(context)
-        return None if slot is None else cls(context, slot)
+        if slot is None:
+            return None
+        return RateBreaker(context, slot) if slot.policy.by_rate else cls(context, slot)
 
     async def __call__(self, call: Invocation, proceed: Handler) -> ToolResult:
         """Take a permit, make the attempt, settle the permit."""
@@ -125,7 +128,8 @@ class Breaker:
             if circuit is not None:
                 circuit.give_back(permit)
         elif is_infrastructure(failure, call.error):
-            (circuit or self._slot.made()).failure(permit, _kind(failure))
+            hint_s = failure.retry_after_s if self._honours_hint else None
+            (circuit or self._slot.made()).failure(permit, _kind(failure), retry_after_s=hint_s)
         elif circuit is not None:
             circuit.answered(permit)
 
@@ -151,6 +155,46 @@ class Breaker:
             layer=self.name,
             retry_after_s=wait_s,
         )
+
+
+class RateBreaker(Breaker):
+    """The breaker of a policy with a rate: every call counts, and how long it took."""
+
+    def __init__(self, context: LayerContext, slot: CircuitSlot) -> None:
+        super().__init__(context, slot)
+        self._now = context.clock.now
+        slow_s = slot.policy.slow_call_s
+        self._slow_s = math.inf if slow_s is None else slow_s
+
+    async def __call__(self, call: Invocation, proceed: Handler) -> ToolResult:
+        """Take a permit, make the attempt, settle the permit with what it came to."""
+        circuit = self._slot.made()
+        permit = circuit.acquire()
+        if permit is None:
+            if not self._shadow:
+                return self._refused(call, circuit)
+            self._count(self.name, "shadow_refused")
+            call.note("breaker:would_refuse:circuit_open")
+            return await proceed(call)
+
+        before, began = call.attempt, self._now()
+        try:
+            result = await proceed(call)
+        except BaseException:
+            circuit.give_back(permit)
+            raise
+        slow = self._now() - began > self._slow_s
+        failure = result.failure
+        if failure is None:
+            circuit.success(permit, slow=slow)
+        elif call.attempt == before or self._says_nothing(call, failure):
+            circuit.give_back(permit)
+        elif is_infrastructure(failure, call.error):
+            hint_s = failure.retry_after_s if self._honours_hint else None
+            circuit.failure(permit, _kind(failure), slow=slow, retry_after_s=hint_s)
+        else:
+            circuit.answered(permit, slow=slow)
+        return result
 
 
 def _kind(failure: Failure) -> str:

@@ -5,10 +5,13 @@
       │                                          └──── a probe fails: cooldown doubles ─────┤
       └──────────── `permits` probes succeed: cooldown is the first one again ──────────────┘
 
-pybreaker counts and holds the state; when it is asked is decided here. Its lock is
-never held while a tool runs: outcomes are told to it afterwards. Times are those of
-the monotonic clock that is handed in, never pybreaker's. One event loop uses a
-circuit; nothing here waits.
+Where the policy gives a rate, the share of failed or slow calls in a window decides instead, and
+while half-open the share of them among `permits` probes.
+
+pybreaker counts failures in a row and holds the state; when it is asked is decided here. Its lock
+is never held while a tool runs: outcomes are told to it afterwards. Times are those of the
+monotonic clock that is handed in, never pybreaker's. One event loop uses a circuit; nothing here
+waits.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeAlias
 import msgspec
 
 from seawall.layers.breaker.probes import Probes
+from seawall.layers.breaker.windows import Rates, rates_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,6 +38,7 @@ FIRST_PERMIT: Permit = 1
 """What a new circuit hands out first, so that it need not be made before something fails."""
 
 _NOT_CLOSED: Permit = -1
+_SLOW = "slow calls"
 _LONGEST_KIND = 160
 _HINT_WHILE_PROBED_S = 1.0
 _LAPSE_MARGIN_S = 10.0
@@ -85,6 +90,7 @@ class Circuit:
         "_on_change",
         "_policy",
         "_probes",
+        "_rates",
         "_serial",
         "_storage",
     )
@@ -113,6 +119,7 @@ class Circuit:
         # The permit of all attempts while closed; one that nobody holds while it is not.
         self._epoch: Permit = FIRST_PERMIT
         self._probes = Probes(policy.permits)
+        self._rates: Rates | None = rates_for(policy, None, policy)
         self._cooldown_over = 0.0
         self._held_open = False
         self._kind = ""
@@ -130,8 +137,9 @@ class Circuit:
 
     @property
     def failures(self) -> int:
-        """Failures in a row, which the threshold is about."""
-        return self._machine.fail_counter
+        """Failures in a row, which the threshold is about; or in the window, with a rate."""
+        rates = self._rates
+        return self._machine.fail_counter if rates is None else rates.window.failed
 
     @property
     def successes(self) -> int:
@@ -163,23 +171,47 @@ class Circuit:
         epoch = self._epoch
         return epoch if epoch > 0 else self._probe()
 
-    def success(self, permit: Permit) -> None:
-        """Settle an attempt that did what it should."""
+    def success(self, permit: Permit, *, slow: bool = False) -> None:
+        """Settle an attempt that did what it should; with a rate, it counts whether it was slow."""
         if permit != self._epoch:
-            self._probe_succeeded(permit)
+            self._probe_succeeded(permit, slow=slow)
             return
         self._counts.successes += 1
-        if self._storage.counter:
+        if self._rates is not None:
+            self._weigh(self._rates, failed=False, slow=slow)
+        elif self._storage.counter:
             self._kind = ""
             self._machine.call(_succeed)
 
-    def failure(self, permit: Permit, error_kind: str) -> None:
-        """Settle an attempt that failed by a fault of the tool or of what it stands on."""
+    def failure(
+        self,
+        permit: Permit,
+        error_kind: str,
+        *,
+        slow: bool = False,
+        retry_after_s: float | None = None,
+    ) -> None:
+        """Settle an attempt that failed by a fault of the tool or of what it stands on.
+
+        If it opens the circuit, that stays open for `retry_after_s` at least, within its bound.
+        """
         probing = permit != self._epoch
         if probing and not self._settled(permit):
             return
         self._counts.failures += 1
         self._kind = error_kind[:_LONGEST_KIND] or self._kind
+        opened = self._counts.opened
+        if self._rates is None:
+            self._fail(probing=probing)
+        elif probing:
+            self._judge(self._rates, failed=True, slow=slow)
+        else:
+            self._weigh(self._rates, failed=True, slow=slow)
+        if retry_after_s is not None and self._counts.opened > opened:
+            least_s = min(retry_after_s, self._policy.max_cooldown_s)
+            self._cooldown_over = max(self._cooldown_over, self._now() + least_s)
+
+    def _fail(self, *, probing: bool) -> None:
         before = self.state
         try:
             self._machine.call(_fail, self._kind)
@@ -190,15 +222,18 @@ class Circuit:
             if self.state == "open":
                 self._opened(before, widen=probing)
 
-    def answered(self, permit: Permit) -> None:
+    def answered(self, permit: Permit, *, slow: bool = False) -> None:
         """Settle an attempt that the tool answered by an error of its own: it is in reach.
 
-        That closes a half-open circuit; while closed it is neither success nor failure.
+        That closes a half-open circuit; while closed it does not end a row of failures, but in a
+        window it is a call that did not fail.
         """
         if permit != self._epoch:
-            self._probe_succeeded(permit)
-        else:
-            self._counts.neutral += 1
+            self._probe_succeeded(permit, slow=slow)
+            return
+        self._counts.neutral += 1
+        if self._rates is not None:
+            self._weigh(self._rates, failed=False, slow=slow)
 
     def neutral(self, permit: Permit) -> None:
         """Settle an attempt that says nothing of the tool's health; a probe is handed back."""
@@ -222,6 +257,7 @@ class Circuit:
         at = self._now()
         if self.state == "open":
             return _seconds_until(self._cooldown_over, at)
+        self._probes.at_once = self._probes_left()
         return 0.0 if self._probes.has_room(at) else _HINT_WHILE_PROBED_S
 
     def force_open(self) -> None:
@@ -238,6 +274,8 @@ class Circuit:
         if self._epoch > 0:
             self._kind = ""
             self._storage.reset_counter()
+            if self._rates is not None:
+                self._rates.clear()
             return
         before = self.state
         self._machine.close()
@@ -254,13 +292,13 @@ class Circuit:
         """Go on under other numbers: state, streak and the probes that are out stay.
 
         A cooldown that was widened stays so, within the new bounds, and counts from the next
-        opening; one that runs ends when it was going to.
+        opening; one that runs ends when it was going to. A window that is another begins anew.
         """
+        self._rates = rates_for(policy, self._rates, self._policy)
         widened = self._machine.reset_timeout > self._policy.cooldown_s
         self._policy = policy
         self._machine.fail_max = policy.threshold
         self._machine.success_threshold = policy.permits
-        self._probes.at_once = policy.permits
         wanted = max(self._machine.reset_timeout, policy.cooldown_s) if widened else 0.0
         self._machine.reset_timeout = min(max(wanted, policy.cooldown_s), policy.max_cooldown_s)
 
@@ -272,6 +310,7 @@ class Circuit:
         if self.state == "open":
             self._machine.half_open()
             self._tell("open", "half_open")
+        self._probes.at_once = self._probes_left()
         permit = self._next_serial()
         lapse_at = at + 2 * self._machine.reset_timeout + _LAPSE_MARGIN_S
         if self._probes.hand_out(permit, at, lapse_at):
@@ -279,10 +318,42 @@ class Circuit:
         self._counts.refused += 1
         return None
 
-    def _probe_succeeded(self, permit: Permit) -> None:
+    def _probes_left(self) -> int:
+        """How many probes may be out: with a rate, as many as are still to be judged."""
+        judged = 0 if self._rates is None else self._rates.probes.calls
+        return self._policy.permits - judged
+
+    def _weigh(self, rates: Rates, *, failed: bool, slow: bool) -> None:
+        """Let a call into the window, and open if too many of its calls went wrong."""
+        rates.window.add(self._now(), failed=failed, slow=slow)
+        if not rates.exceeded():
+            return
+        self._kind = self._kind if rates.window.failed else _SLOW
+        self._machine.open()
+        self._opened("closed", widen=False)
+
+    def _judge(self, rates: Rates, *, failed: bool, slow: bool) -> None:
+        """Let a probe count, and decide once all have."""
+        rates.probes.add(0.0, failed=failed, slow=slow)
+        too_many = rates.probed()
+        if too_many is None:
+            return
+        before = self.state
+        if too_many:
+            self._kind = self._kind or _SLOW
+            self._machine.open()
+            self._opened(before, widen=True)
+        else:
+            self._machine.close()
+            self._closed(before)
+
+    def _probe_succeeded(self, permit: Permit, *, slow: bool) -> None:
         if not self._settled(permit):
             return
         self._counts.successes += 1
+        if self._rates is not None:
+            self._judge(self._rates, failed=False, slow=slow)
+            return
         before = self.state
         try:
             self._machine.call(_succeed)
@@ -304,6 +375,8 @@ class Circuit:
         self._cooldown_over = self._now() + self._machine.reset_timeout
         self._epoch = _NOT_CLOSED
         self._probes.clear()
+        if self._rates is not None:
+            self._rates.clear()
         self._counts.opened += 1
         self._tell(before, "open")
 
@@ -311,6 +384,8 @@ class Circuit:
         self._machine.reset_timeout = self._policy.cooldown_s
         self._kind = ""
         self._probes.clear()
+        if self._rates is not None:
+            self._rates.clear()
         self._epoch = self._next_serial()
         self._tell(before, "closed")
 
