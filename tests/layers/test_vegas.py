@@ -71,7 +71,7 @@ class Backend:
 
 def room_for(workers: int) -> tuple[float, float]:
     """Where the limit should be: the workers are busy, and few wait."""
-    return workers * 0.8, workers * 1.25 + 8 * max(math.log10(workers + 8), 1.0)
+    return workers * 0.8, workers * 1.25 + 8 * max(math.log10(workers + 8), 1.0) + 3
 
 
 @settings(max_examples=25, deadline=None)

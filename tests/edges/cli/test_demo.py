@@ -209,3 +209,19 @@ def test_a_port_that_cannot_be_had_is_said_without_frames(monkeypatch: pytest.Mo
 
     assert ran.exit_code == 2
     assert "cannot listen on 127.0.0.1: Operation not permitted" in ran.stderr
+
+
+def test_with_chaos_every_call_still_comes_to_a_result() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "seawall", "demo", "--json", "--seed", "2", "--chaos"],
+        capture_output=True,
+        text=True,
+        timeout=2 * LIMIT_S,
+        check=False,
+    )
+    events = [json.loads(line) for line in ran.stdout.splitlines()]
+
+    assert ran.returncode == 0
+    assert len(_of(events, "result")) == len(_of(events, "call"))
+    (found,) = _of(events, "report")
+    assert sum(found["chaos"].values()) > 0

@@ -83,6 +83,9 @@ def run_demo(
         int | None, typer.Option(help="Let chance fall the same way each time.")
     ] = None,
     fast: Annotated[bool, typer.Option("--fast", help="Leave out the pauses for reading.")] = False,
+    chaos: Annotated[
+        bool, typer.Option("--chaos", help="Break more: injected errors, crashes, hangs, delays.")
+    ] = False,
 ) -> None:
     """Watch a scripted agent's calls go through all seven layers.
 
@@ -98,6 +101,7 @@ def run_demo(
         as_json=as_json,
         seed=seed,
         fast=fast,
+        chaos=chaos,
     )
     with configuration_errors():
         code = demo(options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,9 @@ from seawall.orchestration.pipeline import Pipeline
 from seawall.pipeline.chance import SystemChance
 from seawall.pipeline.clock import SystemClock
 from seawall.pipeline.session import Session
+from seawall.policy.build import LAYERS
 from seawall.registry.registry import Registry
+from seawall.testing import Chaos
 from seawall.toolkit.bundle import bundled
 
 if TYPE_CHECKING:
@@ -63,6 +66,7 @@ class DemoOptions(msgspec.Struct, frozen=True, kw_only=True):
     as_json: bool = False
     seed: int | None = None
     fast: bool = False
+    chaos: bool = False
 
 
 def demo(options: DemoOptions) -> Exit:
@@ -82,7 +86,7 @@ async def _demo(options: DemoOptions, paper: Paper) -> Exit:
             await stage.play()
             if options.mcp:
                 await _visit(options, audience)
-            found = report(stage.pipeline, witness, service)
+            found = report(stage.pipeline, witness, service, stage.injected)
     if options.as_json:
         audience.show("report", **found)
         audience.show(
@@ -93,7 +97,21 @@ async def _demo(options: DemoOptions, paper: Paper) -> Exit:
         )
     else:
         write_report(found, paper)
-    return Exit.TOOL_FAILED if found["missing"] else Exit.OK
+    # With chaos the script takes another way: what counts is that every call came to a result.
+    return Exit.TOOL_FAILED if found["missing"] and not options.chaos else Exit.OK
+
+
+def _chaos(seed: int | None) -> Chaos:
+    """Make faults for the tools that talk to the service, often enough to be seen."""
+    return Chaos(
+        SystemChance(seed).integer(0, 2**32),
+        errors=0.15,
+        crashes=0.1,
+        hangs=0.1,
+        latency=0.2,
+        latency_s=(0.05, 0.3),
+        tools=("weather", "inventory_lookup"),
+    )
 
 
 async def _visit(options: DemoOptions, audience: Audience) -> None:
@@ -127,8 +145,11 @@ class Stage:
         registry = registry.copy(excluding=set(registry.names()).difference(BUNDLED))
         for tool in demo_tools(Shop(HOST, service.port)):
             registry.register(tool)
+        chaos = _chaos(options.seed) if options.chaos else None
+        self.injected = Counter() if chaos is None else chaos.injected
         self.pipeline = Pipeline(
             registry,
+            layers=None if chaos is None else [*LAYERS, chaos],
             policies=policies_from(options.policy or str(POLICY)),
             environment=self._environment,
             confirm=self._confirm,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from seawall.edges.cli.demo_service import ShopService
     from seawall.edges.cli.demo_witness import Witness
     from seawall.edges.cli.paper import Paper
@@ -16,7 +19,12 @@ MAX_METRICS = 14
 _METRICS = ("seawall_refusals_total", "seawall_retries_total", "seawall_breaker_state")
 
 
-def report(pipeline: Pipeline, witness: Witness, service: ShopService) -> dict[str, Any]:
+def report(
+    pipeline: Pipeline,
+    witness: Witness,
+    service: ShopService,
+    injected: Mapping[str, int] = MappingProxyType({}),
+) -> dict[str, Any]:
     """Gather what the pipeline's own recorders say, and what the service saw."""
     missing = witness.missing()
     return {
@@ -45,6 +53,7 @@ def report(pipeline: Pipeline, witness: Witness, service: ShopService) -> dict[s
             for layer, deeds in witness.deeds.items()
         },
         "missing": missing,
+        "chaos": dict(injected),
     }
 
 
@@ -86,6 +95,9 @@ def write_report(found: dict[str, Any], paper: Paper) -> None:
     for line in found["metrics"]:
         paper.line(line, lead="  ")
     _service(found["service"], paper)
+    if found["chaos"]:
+        _title(paper, "Chaos that was injected")
+        paper.line(", ".join(f"{kind} {count}" for kind, count in sorted(found["chaos"].items())))
     _layers(found, paper)
 
 

@@ -1,4 +1,4 @@
-"""A clock that is moved by hand, fixed chance, and a bench for layers: for your tests and ours.
+"""A clock that is moved by hand, fixed chance, faults on purpose, and a bench for layers.
 
 No test that uses these sleeps. `LayerBench` runs one layer around a scripted tool, without a
 pipeline; `FakeClock` serves a whole `Pipeline` just as well.
@@ -20,13 +20,14 @@ from seawall.pipeline.layer import LayerContext
 from seawall.pipeline.session import Session
 from seawall.pipeline.state import StateTable
 from seawall.pipeline.threads import Threads, Workers
+from seawall.testing.chaos import Chaos
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     from seawall.contract.result import ToolResult
 
-__all__ = ["FakeClock", "FixedChance", "LayerBench", "scripted"]
+__all__ = ["Chaos", "FakeClock", "FixedChance", "LayerBench", "scripted"]
 
 T = TypeVar("T")
 
