@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import text
 from typer.testing import CliRunner, Result
 
-from seawall import Annotations, Pipeline, open_state
+from seawall import AllowlistPolicy, Annotations, Pipeline, open_state
 from seawall.edges.cli.app import app
 from seawall.testing import scripted
 
@@ -26,7 +26,8 @@ def url(tmp_path: Path) -> str:
             scripted("seen", name="look", annotations=Annotations.for_reading()),
             scripted("gone", name="wipe", annotations=Annotations.for_destroying()),
         ]
-        async with Pipeline(tools, state=url) as pipeline:
+        risk = AllowlistPolicy(allow=["look"], deny=["wipe"])
+        async with Pipeline(tools, state=url, risk=risk) as pipeline:
             await pipeline.call("look", call_id="a")
             await pipeline.call("wipe", call_id="b")
             await pipeline.turn([("look", {})])
@@ -48,7 +49,7 @@ def test_entries_are_listed_with_who_decided(url: str) -> None:
     shown = run("audit", "show", "--state", url)
 
     assert shown.exit_code == 0
-    assert "approval_required" in shown.stdout
+    assert "denied_by_policy" in shown.stdout
     assert "policy" in shown.stdout
 
 
