@@ -737,8 +737,19 @@ def _watched(
         read_now = found()
         return () if read_now is None else read_now()
 
+    approvals = weakref.ref(pipeline.approvals)
+
+    def backlog() -> tuple[int, float]:
+        desk = approvals()
+        return (0, 0.0) if desk is None else desk.backlog()
+
+    def end() -> None:
+        metrics.unwatch(source)
+        metrics.unwatch_approvals(backlog)
+
     metrics.watch(source)
-    finalizer = weakref.finalize(pipeline, metrics.unwatch, source)
+    metrics.watch_approvals(backlog)
+    finalizer = weakref.finalize(pipeline, end)
     finalizer.atexit = False
     return finalizer
 

@@ -66,6 +66,7 @@ async def asking(
         transport=transport, base_url="http://127.0.0.1", headers=headers
     ) as client:
         yield client
+        await gateway.approvals.drained()
 
 
 def with_tokens(**also: Any) -> dict[str, Any]:

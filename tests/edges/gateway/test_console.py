@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from playwright.async_api import async_playwright, expect
-from tests.edges.gateway.serving import listening, with_tokens
+from tests.edges.gateway.serving import ADMIN, listening, with_tokens
 from tests.found import npm_package, program
 
-from seawall import Annotations, Pipeline, Policies, ToolContext, tool
+from seawall import Annotations, ApprovalSettings, Pipeline, Policies, ToolContext, tool
 from seawall.policy.ready_made import ready_made
 
 if TYPE_CHECKING:
@@ -140,6 +140,41 @@ async def test_what_a_tool_gives_is_text_and_never_markup() -> None:
             "<img src=x onerror=alert(1)><script>alert(2)</script>"
         )
         assert await page.locator("img").count() == 0
+
+
+async def test_an_approval_is_asked_for_given_and_shown_by_keyboard_alone() -> None:
+    policies = Policies.load(ready_made("gateway"))
+    pipeline = Pipeline(TOOLS, policies=policies, approvals=ApprovalSettings())
+    async with page_of(pipeline) as page:
+        keys = page.keyboard
+        await to(page, "#open-token")
+        await keys.press("Enter")
+        await keys.type(ADMIN)
+        await keys.press("Enter")
+        await expect(page.locator("#approvals")).to_contain_text("Nothing waits.")
+
+        await to(page, "[data-key=drop_table]")
+        await keys.press("Enter")
+        await to(page, "[name=name]")
+        await keys.type("users")
+        await to(page, "#run")
+        await keys.press("Enter")
+        await expect(page.locator("#outcome")).to_contain_text("waits for approval")
+        await expect(page.locator("#approvals pre")).to_contain_text("users")
+
+        await to(page, "#approvals button.primary")
+        await keys.press("Enter")
+        await expect(page.locator("#outcome pre")).to_have_text("<b>users</b> is gone")
+        await expect(page.locator("#approvals")).to_contain_text("Nothing waits.")
+
+
+async def to(page: Page, selector: str) -> None:
+    """Go on by Tab until the focus is there."""
+    for _ in range(80):
+        await page.keyboard.press("Tab")
+        if await page.evaluate("wanted => document.activeElement.matches(wanted)", selector):
+            return
+    raise AssertionError(f"{selector} cannot be reached by Tab")
 
 
 async def test_what_is_not_released_cannot_be_run_from_the_page() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +9,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from seawall.contract.errors import ConfigurationError
-from seawall.edges.cli.sources import policies_from, registry_from
+from seawall.edges.cli.mcp_sources import McpChoice, with_tools
+from seawall.edges.cli.sources import kept, policies_from, state_from
 from seawall.edges.gateway.settings import GatewaySettings, token_path
 from seawall.edges.gateway.tokens import (
     Tokens,
@@ -18,10 +18,13 @@ from seawall.edges.gateway.tokens import (
     tokens_from_environment,
     tokens_from_file,
 )
+from seawall.orchestration.approvals.settings import ApprovalSettings
 from seawall.orchestration.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from seawall.edges.cli.paper import Paper
+    from seawall.policy.model import Policies
+    from seawall.registry.registry import Registry
 
 
 class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +40,8 @@ class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
     max_body_bytes: int = 1_048_576
     drain_s: float = 20.0
     console: bool = True
+    state: str | None = None
+    mcp: McpChoice = McpChoice()
 
 
 def serve(options: ServeOptions, paper: Paper) -> None:
@@ -46,11 +51,29 @@ def serve(options: ServeOptions, paper: Paper) -> None:
     except ModuleNotFoundError as error:
         said = f"the gateway needs {error.name}; run `pip install 'seawall[gateway]'`"
         raise ConfigurationError(said) from error
-    registry, policies = registry_from(options.registry), policies_from(options.policy)
-    for note in policies.notes(registry) if policies else ():
-        paper.text(f"note: {note}")
+    policies, state = policies_from(options.policy), state_from(options.state)
     tokens, where = _tokens(options)
-    settings = GatewaySettings(
+    settings = _settings(options, policies, tokens)
+    async def work(registry: Registry) -> None:
+        for note in policies.notes(registry) if policies else ():
+            paper.text(f"note: {note}")
+        pipeline = Pipeline(registry, policies=policies, state=state, approvals=ApprovalSettings())
+
+        def started(address: str) -> None:
+            paper.text(f"{len(registry)} tools at {address}")
+            if where is not None:
+                paper.text(f"the token for approvals and administration is in {where}")
+            if state is None:
+                paper.text("approvals are kept in memory until this ends; keep them with --state")
+
+        async with kept(state):
+            await run(pipeline, settings, started)
+
+    with_tools(options.registry, options.mcp, paper, work, policies, state)
+
+
+def _settings(options: ServeOptions, policies: Policies | None, tokens: Tokens) -> GatewaySettings:
+    return GatewaySettings(
         host=options.host,
         port=options.port,
         tokens=tokens,
@@ -61,14 +84,6 @@ def serve(options: ServeOptions, paper: Paper) -> None:
         console=options.console,
         console_allow=None if policies is None else policies.console.allow,
     )
-    pipeline = Pipeline(registry, policies=policies)
-
-    def started(address: str) -> None:
-        paper.text(f"{len(registry)} tools at {address}")
-        if where is not None:
-            paper.text(f"the token for approvals and administration is in {where}")
-
-    asyncio.run(run(pipeline, settings, started))
 
 
 def _tokens(options: ServeOptions) -> tuple[Tokens, Path | None]:

@@ -8,13 +8,26 @@ from typing import Annotated
 
 import typer
 
-from seawall.edges.cli.options import PolicyOption, RegistryOption, configuration_errors
+from seawall.edges.cli.options import (
+    McpConfigOption,
+    PinsOption,
+    PolicyOption,
+    RegistryOption,
+    StateOption,
+    TrustOption,
+    configuration_errors,
+    mcp_choice,
+)
 
 
 def run_gateway(
     *,
     registry: RegistryOption = None,
+    mcp_config: McpConfigOption = None,
+    trust: TrustOption = None,
+    pins: PinsOption = None,
     policy: PolicyOption = "gateway",
+    state: StateOption = None,
     host: Annotated[
         str, typer.Option(help="Address to bind; other than loopback only with a token.")
     ] = "127.0.0.1",
@@ -61,6 +74,8 @@ def run_gateway(
         max_body_bytes=max_body,
         drain_s=drain,
         console=console,
+        state=state,
+        mcp=mcp_choice(mcp_config, trust, pins),
     )
     with configuration_errors():
         serve(options, Paper(sys.stderr))

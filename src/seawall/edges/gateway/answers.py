@@ -40,7 +40,8 @@ _BY_REASON = {
     "bad_request": 400,
     "unauthenticated": 401,
     "method_not_allowed": 405,
-    "idempotency_in_flight": 409,
+    "still_running": 409,
+    "approval_used": 409,
     "idempotency_conflict": 422,
     "body_too_large": 413,
     "media_type_unsupported": 415,
@@ -48,6 +49,7 @@ _BY_REASON = {
     "headers_too_large": 431,
     "overloaded": 503,
     "limiter_unavailable": 503,
+    "ledger_unavailable": 503,
 }
 
 

@@ -11,6 +11,7 @@ from starlette.routing import Route, Router
 
 from seawall.contract.failure import FailureCode
 from seawall.edges.gateway.answers import Answer, answer_of, json_answer, refusal
+from seawall.edges.gateway.approvals import ApprovalDesk
 from seawall.edges.gateway.asked import Asked, Gone, Refused, bad_request
 from seawall.edges.gateway.calls import Calls
 from seawall.edges.gateway.console import console_answer
@@ -45,6 +46,9 @@ class Gateway:
         self.events = Events(pipeline)
         self.views = Views(pipeline, settings.console_allow)
         self._guard = Guard(settings, pipeline.clock.now)
+        self.approvals = ApprovalDesk(
+            pipeline, self._guard, self.events.tell, settings.max_body_bytes
+        )
         self._in_flight = 0
         self._stopping = False
         self._router = Router(self._routes(), redirect_slashes=False, lifespan=self._lifespan)
@@ -85,9 +89,12 @@ class Gateway:
     @asynccontextmanager
     async def _lifespan(self, _: Any) -> AsyncIterator[None]:
         async with self.pipeline:
+            self.approvals.start()
             yield
             with self.pipeline.clock.limit(self.settings.drain_s):
                 await self.calls.drained()
+                await self.approvals.drained()
+            self.approvals.stop()
 
     def _routes(self) -> list[Route]:
         serving, answering = self._serving, self._answering
@@ -99,6 +106,9 @@ class Gateway:
             _get("/usage", answering("call", lambda _: json_answer(self.views.usage()))),
             _get("/breakers", answering("call", lambda _: json_answer(self.views.breakers()))),
             Route("/breakers/{name}", answering("admin", self._breaker), methods=["POST"]),
+            _get("/approvals", answering("approve", self.approvals.listed)),
+            _get("/approvals/{id}", answering(None, self.approvals.shown)),
+            Route("/approvals/{id}", answering(None, self.approvals.decided), methods=["POST"]),
             _get("/events", serving("call", self.events.serve)),
             _get("/metrics", answering("call", self._metrics)),
             _get("/healthz", answering(None, lambda _: json_answer({"status": "ok"}))),

@@ -61,7 +61,7 @@ class KeptAnswers:
         if entry.answer is None:
             return refusal(
                 FailureCode.RATE_LIMITED,
-                "idempotency_in_flight",
+                "still_running",
                 "the call with this Idempotency-Key still runs",
                 retry_after_s=1.0,
                 may_have_run=True,

@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 from seawall import __version__
+from seawall.contract.approval import ApprovalStatus
 
 Schema = dict[str, Any]
 
@@ -17,7 +18,7 @@ _STATUSES = {
     "403": "It is not allowed; or the token lacks the scope, or the page is another site's.",
     "404": "There is no such tool; `failure.hints` has near names. Nothing was run.",
     "405": "This method is not answered here.",
-    "409": "The call with this Idempotency-Key still runs.",
+    "409": "The call with this Idempotency-Key still runs; or the approval was answered already.",
     "413": "The body is too large.",
     "415": "The body is not application/json.",
     "421": "The gateway does not answer under this host name.",
@@ -64,6 +65,8 @@ def _paths() -> Schema:
         "/usage": {"get": _reading("Show how often each tool was called", "Usages")},
         "/breakers": {"get": _reading("Show the circuits", "Breakers")},
         "/breakers/{name}": {"post": _BREAKER},
+        "/approvals": {"get": _reading("List approvals", "Approvals", parameters=[_STATUS])},
+        "/approvals/{id}": {"get": _approval(), "post": _DECISION},
         "/metrics": {"get": _text("Metrics for Prometheus", "text/plain")},
         "/events": {"get": _text("Spans and approvals as they happen", "text/event-stream")},
         "/healthz": {"get": _open("Whether it is there")},
@@ -129,6 +132,13 @@ def _call(summary: str) -> Schema:
     }
 
 
+def _approval() -> Schema:
+    said = _reading("Show one approval", "Approval", parameters=[_ID], extra=("404",))
+    waits = {"description": "It waits for an answer.", "content": _json(_ref("Approval"))}
+    said["responses"]["202"] = waits
+    return said
+
+
 _NAME: Schema = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
 _KEY: Schema = {
     "name": "Idempotency-Key",
@@ -167,6 +177,24 @@ _BREAKER: Schema = {
             "content": _json({"$ref": "#/components/schemas/Breaker"}),
         },
         **_answers("400", "404", "413", "415"),
+    },
+}
+
+
+_ID: Schema = {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
+_STATUS: Schema = {
+    "name": "status",
+    "in": "query",
+    "schema": {"enum": [*ApprovalStatus, "all"], "default": "pending"},
+}
+_DECISION: Schema = {
+    "summary": "Approve, deny or withdraw",
+    "description": "Needs the scope approve. What is approved as a whole is run by the gateway.",
+    "parameters": [_ID],
+    "requestBody": {"required": True, "content": _json(_ref("Decision"))},
+    "responses": {
+        "200": {"description": "The approval as it is now.", "content": _json(_ref("Approval"))},
+        **_answers("400", "404", "409", "413", "415"),
     },
 }
 
@@ -259,7 +287,39 @@ def _schemas() -> dict[str, Schema]:
         }
     )
     counted = ("all", "runnable", "needsApproval", "notReleased", "blocked")
+    approved = _object(
+        {
+            "id": text,
+            "requestId": text,
+            "tool": text,
+            "risk": {"enum": ["low", "medium", "high"]},
+            "reason": text,
+            "arguments": text,
+            "digest": text,
+            "decision": maybe_text,
+            "denyReason": text,
+            "decided": maybe_number,
+            "decidedBy": text,
+        }
+    )
+    approval = _object(
+        {
+            "id": text,
+            "status": {"enum": list(ApprovalStatus)},
+            "created": number,
+            "expires": maybe_number,
+            "sessionId": text,
+            "caller": text,
+            "calls": _list(approved),
+        },
+        {"results": _list(_ref("Result"))},
+    )
     return {
+        "Approval": approval,
+        "Approvals": _object({"approvals": _list(_ref("Approval"))}),
+        "Decision": _object(
+            {"decision": {"enum": ["approve", "deny", "withdraw"]}}, {"reason": text}
+        ),
         "Call": _object(
             {"tool": text},
             {

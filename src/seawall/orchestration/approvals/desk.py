@@ -73,10 +73,30 @@ class Approvals:
         self.clock = clock
         own = self.settings.on_approval
         self._listeners = (*(() if own is None else (own,)), *listeners)
+        self._waiting: tuple[int, float] = (0, 0.0)
         self._freezer = Freezer(self.store, self.settings, clock, chance, risk_of)
         self._sessions: dict[str, Session] = {}
         self._swept = clock.now()
         self.new_id = self._freezer.new_id
+
+    def listen(self, listener: Callable[..., Any]) -> None:
+        """Tell one more of each new request, as `on_approval` is told."""
+        self._listeners = (*self._listeners, listener)
+
+    def backlog(self) -> tuple[int, float]:
+        """How many requests waited for an answer when last looked, and how long the oldest has.
+
+        Looked at whenever one comes or is answered here, and by `refresh`.
+        """
+        count, oldest = self._waiting
+        return count, max(self.clock.wall() - oldest, 0.0) if count else 0.0
+
+    async def refresh(self) -> None:
+        """Look again what waits, as other processes may have made or answered requests."""
+        now = self.clock.wall()
+        page = await self.store.page(closed=False, before=None, limit=MAX_LISTED)
+        waiting = [one.created for one in page if one.status(now) is ApprovalStatus.PENDING]
+        self._waiting = (len(waiting), min(waiting, default=0.0))
 
     async def list(
         self,
@@ -173,6 +193,7 @@ class Approvals:
         batch = await self._seen(frozen)
         await self._announced(batch)
         await self._swept_now_and_then()
+        await self._looked_again()
         return batch
 
     def session_of(self, frozen: Frozen) -> Session | None:
@@ -205,7 +226,12 @@ class Approvals:
         self, batch_id: str, step: Transition, event: str, by: str, why: str, now: float
     ) -> ApprovalBatch:
         noted = noting(event, at=now, by=by[:MAX_BY], why=why)
-        return await self._seen(await self.store.change(batch_id, step, noting=noted))
+        changed = await self.store.change(batch_id, step, noting=noted)
+        await self._looked_again()
+        return await self._seen(changed)
+
+    async def _looked_again(self) -> None:
+        await guarded_async("looking what waits failed", self.refresh, lambda _: None)
 
     async def _announced(self, batch: ApprovalBatch) -> None:
         for listener in self._listeners:

@@ -1,7 +1,7 @@
 // The page draws what the gateway says and nothing else. Texts are set as text, never as markup.
 
 const $ = (id) => document.getElementById(id);
-const store = { tools: [], counts: {}, spans: [], approvals: [], chosen: null, state: "all" };
+const store = { tools: [], counts: {}, spans: [], approvals: [], chosen: null, state: "all", waiting: null };
 const MAX_SPANS = 200;
 
 const STATES = {
@@ -99,10 +99,9 @@ async function load() {
 
 async function loadApprovals() {
   try {
-    return (await ask("/approvals?decision=pending")).approvals;
+    return (await ask("/approvals?status=pending")).approvals;
   } catch (error) {
     if (error.status === 401 || error.status === 403) return null; // no token that may see them
-    if (error.status === 404 || error.status === 501) return [];
     throw error;
   }
 }
@@ -137,6 +136,7 @@ async function watch() {
           store.spans.length = Math.min(store.spans.length, MAX_SPANS);
           drawSpans();
         }
+        if (event === "resumed") showResumed(data);
         if (event !== "hello") refresh();
       }
     } catch {
@@ -382,6 +382,7 @@ function showResult(tool, result) {
   if (store.chosen !== tool.name) return;
   const failure = result.failure;
   const waits = result.approval != null;
+  store.waiting = waits ? result.requestId : null;
   const kind = waits ? "warn" : result.isError ? "bad" : "good";
   const title = waits ? "waits for approval" : failure ? failure.reason.replaceAll("_", " ") : "done";
   const facts = [`request ${result.requestId}`, `${result.attempts} attempt${result.attempts === 1 ? "" : "s"}`,
@@ -392,6 +393,13 @@ function showResult(tool, result) {
     failure?.issues.length ? el("ul", {}, ...failure.issues.map((issue) => el("li", {}, `${issue.path || "the arguments"}: ${issue.message}`))) : null,
     failure ? el("p", {}, failure.guidance) : null,
     ...(failure ? [] : result.content.map(blockOf))));
+}
+
+// What was asked for here is shown here, once somebody has approved it and it was run.
+function showResumed({ results }) {
+  const mine = results.find((result) => result.requestId === store.waiting);
+  const tool = mine && store.tools.find((one) => one.name === mine.tool);
+  if (tool) showResult(tool, mine);
 }
 
 function blockOf(block) {
@@ -425,11 +433,15 @@ function cardOf(approval, reasons) {
   const key = `reason-${id}`;
   const reason = el("input", { type: "text", id: key, "data-key": key, maxlength: 300, value: reasons.get(key) ?? "" });
   const decide = (decision) => answer(approval, decision, reason.value);
+  const until = approval.expires ? ` · until ${clockTime(approval.expires)}` : "";
+  const who = approval.caller ? ` · by ${approval.caller}` : "";
   return el("li", {},
-    el("p", {}, el("strong", {}, approval.tool), " ", badge(`${approval.risk} risk`, "warn")),
-    el("p", { class: "quiet" }, `${approval.reason} · asked ${clockTime(approval.created)}${approval.expires ? ` · until ${clockTime(approval.expires)}` : ""}`),
-    el("pre", { tabindex: "0", "aria-label": `arguments of ${approval.tool}` }, pretty(approval.arguments)),
-    el("label", { for: key, class: "hint" }, "Reason (for a denial, the model reads it) "), reason,
+    ...approval.calls.flatMap((call) => [
+      el("p", {}, el("strong", {}, call.tool), " ", badge(`${call.risk} risk`, "warn")),
+      el("p", { class: "quiet" }, call.reason),
+      el("pre", { tabindex: "0", "aria-label": `arguments of ${call.tool}` }, call.arguments)]),
+    el("p", { class: "quiet" }, `asked ${clockTime(approval.created)}${who}${until}`),
+    el("label", { for: key, class: "hint" }, "Reason (of a denial the model reads it) "), reason,
     el("p", { class: "buttons" },
       el("button", { type: "button", class: "primary", "data-key": `approve-${id}`, onclick: () => decide("approve") }, "Approve"),
       el("button", { type: "button", "data-key": `deny-${id}`, onclick: () => decide("deny") }, "Deny")));

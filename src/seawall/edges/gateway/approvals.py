@@ -1,0 +1,229 @@
+"""`/approvals`: what waits for a person, answered here, and run by the gateway once approved.
+
+Whoever may approve sees all requests; a client sees its own, so that the address in a 202 leads
+to the result.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import msgspec
+
+from seawall.contract.annotations import Risk
+from seawall.contract.approval import ApprovalConflict, ApprovalNotFound, ApprovalStatus
+from seawall.contract.errors import StoreUnavailable
+from seawall.contract.failure import FailureCode
+from seawall.edges.gateway.answers import body_of, json_answer, refusal
+from seawall.edges.gateway.asked import Refused, bad_request
+from seawall.pipeline.foreign import guarded_async
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from seawall.contract.approval import ApprovalBatch
+    from seawall.contract.decision import PendingApproval
+    from seawall.contract.turn import TurnOutcome
+    from seawall.edges.gateway.answers import Answer
+    from seawall.edges.gateway.asked import Asked
+    from seawall.edges.gateway.guard import Guard
+    from seawall.orchestration.pipeline import Pipeline
+
+T = TypeVar("T")
+
+MAX_LISTED = 500
+MAX_REFUSALS = 1_000
+LOOK_S = 10.0
+"""How often it is looked what other processes made or answered."""
+
+_READABLE = frozenset({ApprovalStatus.DONE, ApprovalStatus.UNKNOWN, ApprovalStatus.DENIED})
+
+
+class DecisionBody(msgspec.Struct, frozen=True):
+    """What a person says."""
+
+    decision: Literal["approve", "deny", "withdraw"]
+    reason: str = ""
+
+
+class ApprovalDesk:
+    """The requests of a pipeline, over HTTP."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        guard: Guard,
+        tell: Callable[[str, Any], None],
+        max_body: int,
+    ) -> None:
+        self._pipeline = pipeline
+        self._desk = pipeline.approvals
+        self._guard = guard
+        self._tell = tell
+        self._max_body = max_body
+        self._resuming: set[asyncio.Task[None]] = set()
+        self._looking: asyncio.Task[None] | None = None
+        self._refusals: OrderedDict[str, list[Any]] = OrderedDict()
+        """Why what was approved could not be run; it stays approved, and may be approved again."""
+        self._desk.listen(self._asked)
+
+    def start(self) -> None:
+        """Begin to look what other processes do."""
+        if self._desk.enabled:
+            self._looking = asyncio.ensure_future(self._look())
+
+    def stop(self) -> None:
+        """Look no more."""
+        if self._looking is not None:
+            self._looking.cancel()
+
+    async def drained(self) -> None:
+        """Wait for what was approved and runs."""
+        if self._resuming:
+            await asyncio.wait(self._resuming)
+
+    async def listed(self, asked: Asked) -> Answer:
+        """List requests, the newest first."""
+        said = asked.query().get("status", ApprovalStatus.PENDING.value)
+        try:
+            status = None if said == "all" else ApprovalStatus(said)
+        except ValueError as error:
+            known = ", ".join([*ApprovalStatus, "all"])
+            raise Refused(bad_request(f"status must be one of {known}")) from error
+        found = await _reached(self._desk.list(status, limit=MAX_LISTED))
+        return json_answer({"approvals": [_request(batch) for batch in found]})
+
+    async def shown(self, asked: Asked) -> Answer:
+        """Show one request, with the results once there are any."""
+        batch = await self._found(asked)
+        if not asked.client.may("approve"):
+            self._guard.demand(asked, "call")
+            if batch.caller != asked.client.name:
+                raise Refused(_not_there(asked.part("id")))
+        shown = _request(batch)
+        if batch.status in _READABLE:
+            outcome = await _reached(self._pipeline.outcome(batch.id))
+            shown["results"] = _results(outcome)
+        elif batch.id in self._refusals:
+            shown["results"] = self._refusals[batch.id]
+        return json_answer(shown, 202 if batch.status is ApprovalStatus.PENDING else 200)
+
+    async def decided(self, asked: Asked) -> Answer:
+        """Approve, deny or withdraw; what is approved as a whole runs."""
+        self._guard.demand(asked, "approve")
+        body: DecisionBody = await asked.json(self._max_body, DecisionBody)
+        await self._found(asked)
+        approval_id, by = asked.part("id"), asked.client.name
+        desk = self._desk
+        try:
+            if body.decision == "approve":
+                batch = await _reached(desk.approve(approval_id, by=by, reason=body.reason))
+            elif body.decision == "deny":
+                batch = await _reached(desk.deny(approval_id, body.reason, by=by))
+            else:
+                batch = await _reached(desk.withdraw(approval_id, by=by))
+        except ApprovalConflict as error:
+            raise Refused(_conflict(str(error))) from error
+        self._tell("approval", _request(batch))
+        if batch.status is ApprovalStatus.APPROVED:
+            self._resume(batch.id)
+        return json_answer(_request(batch))
+
+    async def _found(self, asked: Asked) -> ApprovalBatch:
+        try:
+            return await _reached(self._desk.show(asked.part("id")))
+        except ApprovalNotFound as error:
+            raise Refused(_not_there(asked.part("id"))) from error
+
+    def _resume(self, batch_id: str) -> None:
+        async def run() -> None:
+            outcome = await guarded_async(
+                f"resuming approval {batch_id} failed",
+                lambda: self._pipeline.resume(batch_id),
+                lambda _: None,
+            )
+            if outcome is not None:
+                self._ended(batch_id, _results(outcome))
+
+        task = asyncio.ensure_future(run())
+        self._resuming.add(task)
+        task.add_done_callback(self._resuming.discard)
+
+    def _ended(self, batch_id: str, results: list[Any]) -> None:
+        if all(result["isError"] for result in results):
+            self._refusals[batch_id] = results
+            if len(self._refusals) > MAX_REFUSALS:
+                self._refusals.popitem(last=False)
+        self._tell("resumed", {"id": batch_id, "results": results})
+
+    def _asked(self, batch: ApprovalBatch) -> None:
+        self._tell("approval", _request(batch))
+
+    async def _look(self) -> None:
+        while True:
+            await self._pipeline.clock.sleep(LOOK_S)
+            await guarded_async("looking what waits failed", self._desk.refresh, lambda _: None)
+
+
+async def _reached(work: Awaitable[T]) -> T:
+    """Wait for a store; one that is away is said to be so."""
+    try:
+        return await work
+    except StoreUnavailable as error:
+        raise Refused(
+            refusal(
+                FailureCode.RATE_LIMITED,
+                "overloaded",
+                f"the state cannot be reached: {error}",
+                retry_after_s=5.0,
+            )
+        ) from error
+
+
+def _request(batch: ApprovalBatch) -> dict[str, Any]:
+    return {
+        "id": batch.id,
+        "status": batch.status.value,
+        "created": batch.created,
+        "expires": batch.expires,
+        "sessionId": batch.session_id,
+        "caller": batch.caller,
+        "calls": [_call(one) for one in batch.approvals],
+    }
+
+
+def _call(approval: PendingApproval) -> dict[str, Any]:
+    return {
+        "id": approval.id,
+        "requestId": approval.call_id,
+        "tool": approval.tool,
+        "risk": Risk(approval.risk).name.lower(),
+        "reason": approval.reason,
+        "arguments": approval.arguments,
+        "digest": approval.digest,
+        "decision": None if approval.decision is None else approval.decision.value,
+        "denyReason": approval.deny_reason,
+        "decided": approval.decided,
+        "decidedBy": approval.decided_by,
+    }
+
+
+def _results(outcome: TurnOutcome) -> list[Any]:
+    return [msgspec.to_builtins(body_of(result, ""), enc_hook=str) for result in outcome.results]
+
+
+def _not_there(approval_id: str) -> Answer:
+    return refusal(
+        FailureCode.NOT_FOUND, "not_found", f"there is no approval {approval_id[:100]!r}"
+    )
+
+
+def _conflict(said: str) -> Answer:
+    return refusal(
+        FailureCode.PERMISSION_DENIED,
+        "approval_used",
+        said,
+        guidance="An answer is never overwritten; look at the approval as it is now.",
+    )

@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.edges.gateway.serving import (
+    ADMIN,
+    APPROVER,
+    CALLER,
+    TOOLS,
+    asking,
+    bearer,
+    call,
+    drop_table,
+    with_tokens,
+)
+
+from seawall import ApprovalSettings, Pipeline, Registry
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    import httpx
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def pipeline(request: pytest.FixtureRequest, tmp_path: Path) -> Pipeline:
+    if request.param == "memory":
+        return Pipeline(TOOLS, approvals=ApprovalSettings())
+    return Pipeline(TOOLS, state=f"sqlite:///{tmp_path}/state.db")
+
+
+@pytest.fixture
+async def client(pipeline: Pipeline) -> AsyncIterator[httpx.AsyncClient]:
+    async with pipeline, asking(pipeline=pipeline, **with_tokens(), token=CALLER) as client:
+        yield client
+
+
+async def waiting(client: httpx.AsyncClient, **more: Any) -> str:
+    """Make a call that has to wait; the address of its approval."""
+    response = await call(client, "drop_table", {"name": "users"}, **more)
+    assert response.status_code == 202
+    address: str = response.json()["approval"]
+    return address
+
+
+async def decided(
+    client: httpx.AsyncClient, address: str, decision: str, token: str = APPROVER, **more: str
+) -> httpx.Response:
+    return await client.post(address, json={"decision": decision, **more}, headers=bearer(token))
+
+
+async def finished(client: httpx.AsyncClient, address: str) -> dict[str, Any]:
+    for _ in range(500):
+        found: dict[str, Any] = (await client.get(address)).json()
+        if "results" in found:
+            return found
+        await asyncio.sleep(0.01)
+    raise AssertionError(found)
+
+
+async def test_a_call_that_needs_approval_is_202_with_the_address_of_it(
+    client: httpx.AsyncClient,
+) -> None:
+    response = await call(client, "drop_table", {"name": "users"}, requestId="r-1")
+
+    assert response.status_code == 202
+    body = response.json()
+    assert body["failure"]["reason"] == "approval_required"
+    shown = await client.get(body["approval"])
+    assert shown.status_code == 202
+    (asked,) = shown.json()["calls"]
+    assert (asked["tool"], asked["requestId"], asked["risk"]) == ("drop_table", "r-1", "high")
+    assert "users" in asked["arguments"]
+
+
+async def test_what_is_approved_is_run_once_and_its_result_is_at_the_address(
+    client: httpx.AsyncClient,
+) -> None:
+    address = await waiting(client)
+
+    approved = await decided(client, address, "approve", reason="it is old")
+    found = await finished(client, address)
+
+    assert approved.status_code == 200
+    assert found["status"] == "done"
+    assert [result["text"] for result in found["results"]] == ["users is gone"]
+    assert found["calls"][0]["decidedBy"] == "approver"
+
+
+async def test_what_is_denied_gives_the_reason_and_never_runs(client: httpx.AsyncClient) -> None:
+    address = await waiting(client)
+
+    await decided(client, address, "deny", reason="not on a Friday")
+    found = await finished(client, address)
+
+    assert found["status"] == "denied"
+    assert found["results"][0]["failure"]["reason"] == "approval_denied"
+    assert "not on a Friday" in found["results"][0]["text"]
+
+
+@pytest.mark.parametrize("first", ["approve", "deny", "withdraw"])
+async def test_an_answer_is_never_overwritten(client: httpx.AsyncClient, first: str) -> None:
+    address = await waiting(client)
+    await decided(client, address, first)
+    if first == "approve":
+        await finished(client, address)
+
+    second = await decided(client, address, "deny")
+
+    assert second.status_code == 409
+
+
+@pytest.mark.parametrize(("token", "status"), [(CALLER, 403), (APPROVER, 200), (ADMIN, 200)])
+async def test_only_who_may_approve_lists_and_answers(
+    client: httpx.AsyncClient, token: str, status: int
+) -> None:
+    address = await waiting(client)
+
+    listed = await client.get("/approvals", headers=bearer(token))
+    answered = await decided(client, address, "approve", token)
+
+    assert (listed.status_code, answered.status_code) == (status, status)
+
+
+async def test_on_loopback_an_agent_cannot_approve_itself() -> None:
+    async with asking(pipeline=Pipeline(TOOLS, approvals=ApprovalSettings())) as client:
+        address = await waiting(client)
+        answered = await client.post(address, json={"decision": "approve"})
+        listed = await client.get("/approvals")
+        own = await client.get(address)
+
+    assert (answered.status_code, listed.status_code, own.status_code) == (401, 401, 202)
+
+
+async def test_a_client_sees_no_requests_of_others(client: httpx.AsyncClient) -> None:
+    response = await call(client, "drop_table", {"name": "x"}, headers=bearer(ADMIN))
+
+    shown = await client.get(response.json()["approval"])
+
+    assert shown.status_code == 404
+
+
+async def test_what_changed_meanwhile_is_not_run_and_says_so(
+    client: httpx.AsyncClient, pipeline: Pipeline
+) -> None:
+    address = await waiting(client)
+    registry: Registry = pipeline.registry
+    registry.unregister("drop_table")
+
+    await decided(client, address, "approve")
+    found = await finished(client, address)
+
+    assert found["status"] == "approved"
+    assert found["results"][0]["failure"]["reason"] == "approval_mismatch"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status"),
+    [
+        ("GET", "/approvals/none", None, 404),
+        ("POST", "/approvals/none", {"decision": "approve"}, 404),
+        ("POST", "/approvals/none", {"decision": "perhaps"}, 400),
+        ("GET", "/approvals?status=perhaps", None, 400),
+        ("GET", "/approvals?status=all", None, 200),
+    ],
+)
+async def test_what_is_not_there_or_no_answer_is_said(
+    client: httpx.AsyncClient, method: str, path: str, body: Any, status: int
+) -> None:
+    response = await client.request(method, path, json=body, headers=bearer(ADMIN))
+
+    assert response.status_code == status
+
+
+async def test_how_many_wait_and_how_long_is_in_the_metrics(client: httpx.AsyncClient) -> None:
+    await waiting(client)
+
+    text = (await client.get("/metrics")).text
+
+    assert "seawall_approvals_waiting 1.0" in text
+
+
+def test_the_tool_of_these_tests_needs_approval() -> None:
+    assert drop_table.effective_risk.name == "HIGH"
