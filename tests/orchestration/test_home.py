@@ -46,8 +46,22 @@ def pool() -> Iterator[ThreadPoolExecutor]:
         yield made
 
 
+BEFORE: set[threading.Thread] = set()
+
+
+@pytest.fixture(autouse=True)
+def _loops_of_others() -> None:
+    """A pipeline that nobody closed keeps its loop; it is none of these tests'."""
+    BEFORE.clear()
+    BEFORE.update(loops())
+
+
 def loops() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name == "seawall-loop"]
+    return [
+        thread
+        for thread in threading.enumerate()
+        if thread.name == "seawall-loop" and thread not in BEFORE
+    ]
 
 
 def closed(made: Pipeline) -> None:
