@@ -381,6 +381,62 @@ async def test_the_deadline_of_a_call_cuts_a_hook_short() -> None:
     assert clock.now() == pytest.approx(2)
 
 
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("returns", [True, False])
+async def test_a_hook_that_ignores_the_end_of_its_calls_time_is_ended(
+    when: str, returns: bool
+) -> None:
+    clock, ran = FakeClock(), list[Any]()
+
+    class Deaf(Hook):
+        async def hears_nothing(self, _: HookContext) -> None:
+            while True:
+                try:
+                    await clock.sleep(60)
+                except asyncio.CancelledError:
+                    if returns:
+                        return
+
+    async def runs(arguments: dict[str, Any], context: Any) -> str:
+        ran.append(arguments)
+        return "done"
+
+    setattr(Deaf, when, Deaf.hears_nothing)
+    pipeline = pipeline_of(Deaf(), tools=[Tool("echo", "", NUMBER, runs)], clock=clock)
+
+    result = await clock.run(pipeline.call("echo", {"n": 1}, deadline_s=2))
+
+    assert reason(result) == "deadline_exceeded"
+    assert clock.now() == (2 if returns else 3)
+    assert len(ran) == (when == "after")
+    assert result.failure is not None
+    assert result.failure.may_have_run is (when == "after")
+
+
+@pytest.mark.parametrize("swallowed_by", ["a return", "an error"])
+async def test_a_cancel_that_a_hook_swallows_still_keeps_the_tool_from_running(
+    swallowed_by: str,
+) -> None:
+    clock, tool = FakeClock(), scripted("done", name="t")
+
+    class Swallows(Hook):
+        async def before(self, context: HookContext) -> None:
+            try:
+                await clock.sleep(60)
+            except asyncio.CancelledError:
+                if swallowed_by == "an error":
+                    raise ValueError("its own") from None
+
+    pipeline = pipeline_of(Swallows(), tools=[tool], clock=clock)
+    task = asyncio.create_task(pipeline.call("t"))
+    await clock.settle()
+    task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert tool.executor.calls == []  # type: ignore[attr-defined]  # of scripted tools
+
+
 # Deferring to a person.
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from seawall import LoopPolicy, LoopQuestion, LoopVerdict, Pipeline, Session, ToolCall, TurnStatus
 from seawall.orchestration.loop_judge import judged
+from seawall.pipeline.graced import GRACE_S
 from seawall.testing import FakeClock, scripted
 
 YES = LoopVerdict(is_loop=True, reason="it keeps reading the same file", confidence=0.9)
@@ -125,6 +126,22 @@ async def test_a_judge_that_takes_too_long_stops_nobody() -> None:
 
     assert await clock.run(judged(slow, question, clock, 30)) is None
     assert clock.now() == 30
+
+
+@pytest.mark.parametrize("value", [YES, None])
+async def test_a_judge_that_ignores_its_cancel_is_ended_and_stops_nobody(value: Any) -> None:
+    clock = FakeClock()
+
+    async def deaf(_: LoopQuestion) -> Any:
+        while True:
+            try:
+                await clock.sleep(60)
+            except asyncio.CancelledError:
+                if value is not None:
+                    return value
+
+    assert await clock.run(judged(deaf, LoopQuestion(Session(), 30, ()), clock, 30)) is None
+    assert clock.now() == (30 if value is not None else 30 + GRACE_S)
 
 
 async def test_a_plain_function_may_judge_too() -> None:

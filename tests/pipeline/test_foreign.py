@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -310,3 +312,35 @@ async def test_guarded_code_gives_its_value_or_what_is_said_instead() -> None:
     assert await guarded_async("w", lambda: "value", str) == "value"
     assert await guarded_async("w", later, str) == "value"
     assert await guarded_async("w", broken_later, str) == "x"
+
+
+@pytest.mark.parametrize("raises", [False, True])
+async def test_a_cancel_that_guarded_code_swallows_passes_through_all_the_same(
+    raises: bool,
+) -> None:
+    never = asyncio.Event()
+
+    async def swallows() -> str:
+        try:
+            await never.wait()
+        except asyncio.CancelledError:
+            if raises:
+                raise ValueError("its own") from None
+        return "value"
+
+    task = asyncio.create_task(guarded_async("w", swallows, str))
+    await asyncio.sleep(0)
+    task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_scopes_of_guarded_code_may_take_their_cancel_back() -> None:
+    async def scoped() -> str:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0):
+                await asyncio.Event().wait()
+        return "value"
+
+    assert await guarded_async("w", scoped, str) == "value"

@@ -26,6 +26,7 @@ from seawall.orchestration.hook_results import LAYER, denied, not_begun, replace
 from seawall.orchestration.hooks import Hook, HookContext, copied
 from seawall.pipeline.digest import Digester
 from seawall.pipeline.foreign import guarded, guarded_async, log
+from seawall.pipeline.graced import graced
 from seawall.pipeline.layer import LayerContext
 from seawall.pipeline.route import completed
 
@@ -129,7 +130,7 @@ class _Hooked:
         for pair, context in zip(self._pairs, contexts, strict=True):
             if pair.before is None:
                 continue
-            answer = await _answer(pair.name, pair.before, context, _BEFORE)
+            answer = await _answer(pair.name, self._asking(call, pair.before, context), _BEFORE)
             if isinstance(answer, Rewrite):
                 refusal = self._rewritten(call, answer)
                 if refusal is not None:
@@ -137,6 +138,16 @@ class _Hooked:
             elif answer is not None:
                 return self._decided(call, answer)
         return None
+
+    def _asking(
+        self, call: Invocation, ask: Callable[[HookContext], Any], context: HookContext
+    ) -> Callable[[], Any]:
+        """Ask a hook, which ends within the policy's grace once the time for the call is over."""
+        if call.deadline is None:
+            return lambda: ask(context)
+        clock = self._context.clock
+        left_s = call.deadline - clock.now()
+        return lambda: graced(lambda: ask(context), clock, left_s, call.policy.grace_s)
 
     def _rewritten(self, call: Invocation, answer: Rewrite) -> ToolResult | None:
         arguments: Any = answer.arguments  # a hook may give anything, whatever its type says
@@ -208,7 +219,7 @@ class _Hooked:
             if pair.after is None:
                 continue
             result = context.result = completed(result, call)
-            answer = await _answer(pair.name, pair.after, context, _AFTER)
+            answer = await _answer(pair.name, self._asking(call, pair.after, context), _AFTER)
             if answer is not None:
                 result = self._applied(call, result, answer)
         return result
@@ -253,11 +264,9 @@ class _Asks:
         return self._decision
 
 
-async def _answer(
-    name: str, ask: Callable[[HookContext], Any], context: HookContext, allowed: tuple[type, ...]
-) -> Any:
+async def _answer(name: str, ask: Callable[[], Any], allowed: tuple[type, ...]) -> Any:
     """Ask a hook; `_FAILED` if it raises, or gives what is no answer here."""
-    answer = await guarded_async(f"hook {name} raised", lambda: ask(context), lambda _: _FAILED)
+    answer = await guarded_async(f"hook {name} raised", ask, lambda _: _FAILED)
     if answer is None or answer is _FAILED or isinstance(answer, allowed):
         return answer
     kinds = ", ".join(kind.__name__ for kind in allowed)

@@ -12,6 +12,7 @@ import msgspec
 
 from seawall.contract.tool import ToolCall
 from seawall.pipeline.foreign import guarded, guarded_async
+from seawall.pipeline.graced import GRACE_S, graced
 from seawall.pipeline.session import Session
 
 if TYPE_CHECKING:
@@ -47,7 +48,11 @@ async def judged(
     """Ask; None if there is no answer that can be used."""
     said: Any = None
     with clock.limit(within_s):
-        said = await guarded_async("the loop judge raised", lambda: judge(question), _nothing)
+        said = await guarded_async(
+            "the loop judge raised",
+            lambda: graced(lambda: judge(question), clock, within_s, GRACE_S),
+            _nothing,
+        )
     if said is None:
         return None
     return guarded("the loop judge's answer cannot be read", lambda: _read(said), _nothing)

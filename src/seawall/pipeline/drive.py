@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Generator
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from seawall.pipeline.invocation import why_cancelled
 from seawall.pipeline.task_groups import cancelling_group
 
 if TYPE_CHECKING:
     from seawall.pipeline.clock import Clock
-    from seawall.pipeline.invocation import Invocation
 
 T = TypeVar("T")
 
@@ -36,6 +35,17 @@ class _Ended(Exception):  # noqa: N818  # how a generator hands on the value of 
         self.value = value
 
 
+class Driven(Protocol):
+    """Whose coroutine it is: a call of a tool, or what stands for one."""
+
+    cancel_reason: str | None
+    """Why it is being given up."""
+
+    def end_attempt(self, now: float) -> None:
+        """It was let go, and is not driven any further."""
+        ...
+
+
 class Drive(Generic[T]):
     """Awaitable around one coroutine. `expire` cancels it; `expired` says that this happened.
 
@@ -51,6 +61,7 @@ class Drive(Generic[T]):
         "_coro",
         "_grace_s",
         "_group",
+        "_late",
         "_over",
         "_reason",
         "_task",
@@ -60,7 +71,7 @@ class Drive(Generic[T]):
     def __init__(
         self,
         coro: Coroutine[Any, None, T],
-        call: Invocation,
+        call: Driven,
         clock: Clock,
         grace_s: float,
         reason: str = "attempt_timeout",
@@ -78,7 +89,7 @@ class Drive(Generic[T]):
         self._over: asyncio.Future[None] | None = None
         self._group: asyncio.TaskGroup | None = None
         self._cancelling = task.cancelling()
-        self.expired = False
+        self._late = self.expired = False
 
     def expire(self) -> None:
         """Cancel the coroutine, as its limit is over."""
@@ -87,6 +98,12 @@ class Drive(Generic[T]):
         if self._over is not None:
             self._arm(self._over)
         self._task.cancel()
+
+    def limit_is_over(self) -> None:
+        """Bound the grace: a limit is over whose keeper cancels the task, now or soon."""
+        self._late = True
+        if self._over is not None:
+            self._arm(self._over)
 
     def settle(self) -> bool:
         """Take our cancel back; whether ours was the only one. Call once, if `expired`."""
@@ -149,7 +166,7 @@ class Drive(Generic[T]):
         if call.cancel_reason is None:
             call.cancel_reason = why_cancelled(cancel)
         over = self._over = asyncio.get_running_loop().create_future()
-        if self.expired:
+        if self.expired or self._late:
             self._arm(over)
         step = self._throwing(cancel)
         try:

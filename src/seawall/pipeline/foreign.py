@@ -253,12 +253,13 @@ async def guarded_async(
 ) -> T | Any:
     """Run foreign code that may be a coroutine; what it raises becomes `otherwise(error)`.
 
-    So does a `CancelledError` of its own; the cancel of the task that waits here passes through.
-    Exceptions of the types in `passing` are raised as they are.
+    So does a `CancelledError` of its own; the cancel of the task that waits here passes through,
+    even if the coroutine swallowed it. Exceptions of the types in `passing` are raised as they are.
     """
+    cancels = _cancels()
     try:
         value = work()
-        return await value if hasattr(value, "__await__") else value
+        found = await value if hasattr(value, "__await__") else value
     except NOT_OURS:
         raise
     except asyncio.CancelledError as error:
@@ -270,4 +271,12 @@ async def guarded_async(
         raise
     except BaseException as error:  # noqa: BLE001  # foreign code raises what it likes
         log_frames(what, error)
-        return otherwise(error)
+        found = otherwise(error)
+    if _cancels() > cancels:
+        raise asyncio.CancelledError
+    return found
+
+
+def _cancels() -> int:
+    task = asyncio.current_task()
+    return 0 if task is None else task.cancelling()
