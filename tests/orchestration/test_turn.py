@@ -30,6 +30,7 @@ from seawall import (
     TurnStatus,
 )
 from seawall.orchestration.turn import MAX_CALLS
+from seawall.pipeline.recorder import ToolRecorder
 from seawall.testing import FakeClock, scripted
 
 CASES = {
@@ -347,6 +348,42 @@ async def test_what_is_beyond_the_most_calls_of_a_turn_is_refused() -> None:
 
     assert len(runs) == MAX_CALLS
     assert reasons(outcome.results[MAX_CALLS - 1 :]) == ["ok", "overloaded", "overloaded"]
+
+
+class Counted:
+    """Counts what the books are told of."""
+
+    def __init__(self) -> None:
+        self.unknowns = 0
+        self.ends: list[tuple[str, str | None]] = []
+        self.spans: list[str] = []
+
+    def for_tool(self, tool: str) -> ToolRecorder:
+        return ToolRecorder(
+            lambda span: self.spans.append(span.outcome),
+            lambda end: self.ends.append((tool, end.reason)),
+        )
+
+    def unknown(self) -> None:
+        self.unknowns += 1
+
+
+async def test_every_call_of_a_turn_is_in_the_books_once_whatever_it_was_refused_for() -> None:
+    books = Counted()
+    pipeline = Pipeline([scripted("done", name="t")], recorders=[books])
+    pipeline.registry.register(
+        scripted(name="odd", input_schema={"type": "odd"}), on_invalid="quarantine"
+    )
+    three = ["t", "nope", "odd"]
+
+    await pipeline.turn([(name, {}) for name in three], truncated=True)
+    assert (len(books.ends), books.unknowns) == (2, 1)
+    assert books.spans == ["denied", "denied"]
+
+    await pipeline.turn([("nope", {})] * MAX_CALLS + [(name, {}) for name in three])
+    assert books.ends[2:] == [("t", "overloaded"), ("odd", "overloaded")]
+    assert books.unknowns == 1 + MAX_CALLS + 1
+    assert books.spans == ["denied"] * 4
 
 
 async def test_what_is_no_call_is_told_before_anything_runs() -> None:

@@ -430,7 +430,11 @@ class Pipeline:
     def _run_in_turn(self, route: Route, call: Invocation) -> Awaitable[ToolResult]:
         return self._run(route, call, None, None, self.loop_detector)
 
-    def _unknown_in_turn(self, asked: ToolCall, call_id: str, session: Session) -> ToolResult:
+    def _unknown_in_turn(
+        self, asked: ToolCall, call_id: str, session: Session, instead: ToolResult | None = None
+    ) -> ToolResult:
+        if instead is not None:
+            return self._not_callable(asked.name, call_id, session, asked.arguments, instead)
         return self._unknown(asked.name, asked.arguments, call_id, session, self.loop_detector)
 
     async def _run(
@@ -648,22 +652,28 @@ class Pipeline:
         return watch.unknown(session, refusal.tool, digest, refusal)
 
     def _not_callable(
-        self, name: str, call_id: str | None, session: Session, arguments: Any = None
+        self,
+        name: str,
+        call_id: str | None,
+        session: Session,
+        arguments: Any = None,
+        instead: ToolResult | None = None,
     ) -> ToolResult:
+        """Answer, and keep it in the books; `instead` is what to say, for other reasons."""
         call_id = call_id or self._new_id()
         reason = self.registry.quarantine_reason(name) if isinstance(name, str) else None
         tool = None if reason is None else self.registry.get(name)
         if tool is not None:
             route = self._route_set_aside(tool)
             call = self._invocation(route, arguments, call_id, session)
-            call.refusal = quarantined(name, reason or "", call_id)
+            call.refusal = instead or quarantined(name, reason or "", call_id)
             return route.finish(call, call.refusal)
-        refusal = self._refused(name, call_id, session)
+        refusal = self._refused(name, call_id, session) if instead is None else instead
         failure = refusal.failure
-        if failure is not None and failure.code is FailureCode.NOT_FOUND:
+        if failure is not None and instead is None:
             self.metrics.suggested(near=bool(failure.hints))
-            for recorder in self._recorders:
-                told((recorder.unknown,))
+        for recorder in self._recorders:
+            told((recorder.unknown,))
         return refusal
 
     def _route_set_aside(self, tool: Tool) -> Route:

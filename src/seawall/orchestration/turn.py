@@ -55,8 +55,8 @@ class Doors(NamedTuple):
     route_of: Callable[[str], Route | None]
     invocation: Callable[[Route, Any, str, Session], Invocation]
     run: Callable[[Route, Invocation], Awaitable[ToolResult]]
-    not_callable: Callable[[ToolCall, str, Session], ToolResult]
-    """Answers for a name that cannot be called."""
+    not_callable: Callable[[ToolCall, str, Session, ToolResult | None], ToolResult]
+    """Answers for a name that cannot be called; with what is given last, if there is any."""
     approvals: Freezes | None = None
     """Keeps turns that wait for a person; None if they cannot."""
 
@@ -210,12 +210,11 @@ class Turn:
 
     async def _result(self, member: Member, ticket: Ticket | None) -> ToolResult:
         route = self._doors.route_of(member.call.name)
-        if member.position >= MAX_CALLS:
-            return self._failed(member, FailureCode.RATE_LIMITED, _TOO_MANY, "overloaded")
         if route is None:
-            return self._of_unknown(member)
+            said = self._instead(member)
+            return self._doors.not_callable(member.call, member.call_id, self._session, said)
         call = self._call(route, member, ticket)
-        refusal = self._refused(call)
+        refusal = self._too_many(member) or self._refused(call)
         return route.finish(call, refusal) if refusal else await self._doors.run(route, call)
 
     def _call(self, route: Route, member: Member, ticket: Ticket | None) -> Invocation:
@@ -247,14 +246,22 @@ class Turn:
         lost = self._is_lost and call in self._asked
         return not_stored(call) if lost else not_begun(call, *self.ended)
 
-    def _of_unknown(self, member: Member) -> ToolResult:
+    def _too_many(self, member: Member) -> ToolResult | None:
+        if member.position < MAX_CALLS:
+            return None
+        return self._failed(member, FailureCode.RATE_LIMITED, _TOO_MANY, "overloaded")
+
+    def _instead(self, member: Member) -> ToolResult | None:
+        """Say what comes before that a name cannot be called."""
+        if member.position >= MAX_CALLS:
+            return self._too_many(member)
         if self._truncated or member.call.truncated:
             reason = "arguments_truncated"
             return self._failed(member, FailureCode.INVALID_ARGUMENT, _CUT_OFF, reason)
         if self.ended is not None:
             reason = "aborted" if self.ended[0] is TurnStatus.ABORTED else "not_executed"
             return self._failed(member, FailureCode.EXECUTION_FAILED, _OVER, reason)
-        return self._doors.not_callable(member.call, member.call_id, self._session)
+        return None
 
     def _cancelled_itself(self, member: Member) -> ToolResult:
         call = self._calls[member]
