@@ -82,16 +82,17 @@ async def test_running_waits_for_threads() -> None:
 
 async def test_what_is_run_ends_with_who_runs_it() -> None:
     clock = FakeClock()
-    ended = asyncio.Event()
+    begun, ended = asyncio.Event(), asyncio.Event()
 
     async def hangs() -> None:
+        begun.set()
         try:
             await asyncio.Event().wait()
         finally:
             ended.set()
 
     outer = asyncio.ensure_future(clock.run(hangs()))
-    await asyncio.sleep(0.02)
+    await begun.wait()
     outer.cancel()
     await asyncio.wait([outer])
     await asyncio.sleep(0)

@@ -229,11 +229,20 @@ def test_an_error_of_the_work_comes_back_as_it_is() -> None:
     home.close()
 
 
-def test_long_work_is_waited_for() -> None:
-    home = Home()
+def test_long_work_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    home, enough, looks = Home(), asyncio.Event(), list[float | None]()
+    answer = home_module._answer
+
+    def looked(future: Any, seconds: float | None = None) -> Any:
+        looks.append(seconds)
+        if len(looks) == 4:
+            home.soon(enough.set)
+        return answer(future, seconds)
+
+    monkeypatch.setattr(home_module, "_answer", looked)
 
     async def takes_a_while() -> str:
-        await asyncio.sleep(0.05)
+        await enough.wait()
         return "value"
 
     assert home.run(takes_a_while) == "value"

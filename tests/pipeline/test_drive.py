@@ -168,20 +168,27 @@ async def test_a_coroutine_that_will_not_be_ended_either_is_driven_no_further(bo
     assert "driven on" not in stage.log
 
 
-async def test_scopes_of_a_tool_that_was_let_go_do_not_cancel_its_caller_later() -> None:
-    stage = Stage(grace_s=0.02)
-    stage.clock = SystemClock()  # asyncio.timeout knows no other
+async def test_scopes_of_a_tool_that_was_let_go_do_not_cancel_its_caller_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = Stage()
 
     async def scoped(clock: Any, log: list[str]) -> None:
-        async with asyncio.timeout(0.1):
+        async with asyncio.timeout(60):
             while True:
                 try:
-                    await asyncio.sleep(1)
+                    await clock.sleep(1_000)
                 except asyncio.CancelledError:
                     log.append("ignored")
 
-    assert await stage.under(0.02, scoped) == "let go"
-    await asyncio.sleep(0.15)
+    moving = asyncio.ensure_future(stage.clock.advance(10))
+    assert await stage.under(3, scoped) == "let go"
+    await moving
+    loop = asyncio.get_running_loop()
+    later = loop.time() + 100  # asyncio.timeout knows no clock but the loop's
+    monkeypatch.setattr(loop, "time", lambda: later)
+    for _ in range(3):
+        await asyncio.sleep(0)
 
     task = asyncio.current_task()
     assert task is not None
