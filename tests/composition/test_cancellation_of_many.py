@@ -227,6 +227,9 @@ async def played(name: str, cancels: tuple[int, ...]) -> int:
     assert task.cancelled() is hit, "the caller's cancel wins, and nothing else is one"
     if not hit:
         task.result()
+    # Who asks a person has a moment to take the question back; all else has ended by now.
+    left = [one for one in asyncio.all_tasks() if "Questions" not in repr(one.get_coro())]
+    assert left == [asyncio.current_task()], "no task outlives what it belongs to"
     await stage.rest()
     stage.each_call_ended_once(whole=not hit)
     stage.nothing_is_left()
