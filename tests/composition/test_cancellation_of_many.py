@@ -182,7 +182,9 @@ class Many(Stage):
         assert all(not shared._waiting for shared in deadlines)
 
 
-STEPS = [{"tool": name, "arguments": {}} for name in ("quick", "asked", "again", "calls")]
+STEPS: list[dict[str, Any]] = [
+    {"tool": name, "arguments": {}} for name in ("quick", "asked", "again", "calls")
+]
 
 
 def scene(work: Callable[[Many], Awaitable[Any]], **options: Any) -> Callable[[], Many]:

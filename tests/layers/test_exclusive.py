@@ -279,6 +279,77 @@ async def test_a_call_made_by_a_call_with_another_key_waits_for_its_own() -> Non
     assert works.ends == ["done", "done"]
 
 
+class Circle:
+    """Tools that hold a key each, and call for another's a second later."""
+
+    def __init__(self, *wants: tuple[str, str]) -> None:
+        self.works = Works()
+        self.ends: dict[str, str] = {}
+        plain = {key: self.works.tool(key) for pair in wants for key in pair}
+        self.tools = [self.calling(own, plain[other]) for own, other in wants]
+
+    def calling(self, own: str, inner: Handler) -> Handler:
+        self.works.bench.tool = scripted(name=own, exclusive=own)
+        outer = Exclusive.for_tool(self.works.bench.context)
+        assert outer is not None
+
+        async def run(call: Invocation) -> ToolResult:
+            await self.works.clock.sleep(1)
+            result = await inner(self.works.bench.invocation({}))
+            self.ends[own] = result.failure.reason if result.failure else "done"
+            return result
+
+        return compose([outer], run)
+
+    async def run(self) -> dict[str, str]:
+        for tool in self.tools:
+            await self.works.call({}, tool)
+        await self.works.clock.advance(1_000)
+        assert all(task.done() for task in self.works.tasks)
+        assert self.works.keys == {}
+        return self.ends
+
+
+@pytest.mark.parametrize(
+    ("wants", "ends"),
+    [
+        # The last that asks is the one that would close the circle.
+        ([("a", "b"), ("b", "a")], {"a": "done", "b": "overloaded"}),
+        ([("a", "b"), ("b", "c"), ("c", "a")], {"a": "done", "b": "done", "c": "overloaded"}),
+        ([("a", "b"), ("b", "c")], {"a": "done", "b": "done"}),
+        ([("a", "a"), ("b", "a")], {"a": "done", "b": "done"}),
+        ([("a", "c"), ("b", "c")], {"a": "done", "b": "done"}),
+    ],
+)
+async def test_tools_that_would_wait_for_each_other_for_ever_do_not(
+    wants: list[tuple[str, str]], ends: dict[str, str]
+) -> None:
+    assert await Circle(*wants).run() == ends
+
+
+KEYS = st.sampled_from("abcd")
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(KEYS, KEYS), max_size=8))
+def test_whatever_keys_tools_call_for_all_come_to_an_end(wants: list[tuple[str, str]]) -> None:
+    asyncio.run(Circle(*wants).run())
+
+
+async def test_a_call_that_was_cancelled_in_line_closes_no_circle() -> None:
+    circle = Circle(("a", "b"), ("b", "a"))
+    works = circle.works
+    await works.call({}, circle.tools[0])
+    await works.clock.advance(0.5)
+    await works.call({}, circle.tools[1])
+    await works.clock.advance(0.6)
+    works.tasks[0].cancel()
+
+    await works.clock.advance(100)
+
+    assert circle.ends == {"b": "done"}
+
+
 async def test_what_outlives_the_call_has_its_key_no_longer() -> None:
     works = Works()
     layer = Exclusive.for_tool(works.bench.context)

@@ -2,14 +2,15 @@
 
 A tool names what that is by a fixed key, or by the argument that holds it: `$path` makes calls
 with the same path take turns, those of other tools with `$path` too. A call made by a tool that
-has the key already goes through, as it could only wait for itself. Two tools that hold one key
-each and call for the other's wait until a limit of theirs is over: give such tools one key.
+has the key already goes through, as it could only wait for itself. Of tools that hold one key each
+and call for the other's, the one that would close the circle is refused.
 
 A tool that was given up and still runs (a thread cannot be stopped) keeps its key until it ends.
 """
 
 from __future__ import annotations
 
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from hashlib import blake2b
 from typing import TYPE_CHECKING
@@ -19,7 +20,7 @@ from seawall.layers.room import Room
 from seawall.pipeline.digest import canonical_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from seawall.contract.result import ToolResult
     from seawall.pipeline.invocation import Handler, Invocation, Leftovers
@@ -32,7 +33,17 @@ LONGEST_KEY = 200
 """Characters of an argument that are kept as they are; a longer one is kept as its hash."""
 
 
-class _Rooms(dict[str, Room]):
+class _Key(Room):
+    """A room for one, and who is in it."""
+
+    __slots__ = ("hold",)
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.hold: _Hold | None = None
+
+
+class _Rooms(dict[str, _Key]):
     """The keys that are in use, each with its room."""
 
     def forget_loop(self) -> None:
@@ -43,22 +54,54 @@ class _Rooms(dict[str, Room]):
 class _Hold:
     """A key while its call runs. What outlives the call finds it no longer live."""
 
-    __slots__ = ("key", "leftovers", "live", "outer", "rooms")
+    __slots__ = ("key", "leftovers", "live", "outer", "rooms", "waits_for")
 
-    def __init__(self, rooms: dict[str, Room], key: str, outer: _Hold | None) -> None:
+    def __init__(self, rooms: _Rooms, key: str, outer: _Hold | None) -> None:
         self.rooms = rooms
         self.key = key
         self.outer = outer
         self.live = True
         self.leftovers: list[Leftovers] = []
         """Of calls inside this one, which run under its key."""
+        self.waits_for: list[_Key] = []
+        """What calls inside this one wait for now."""
 
-    def found(self, rooms: dict[str, Room], key: str) -> _Hold | None:
-        """Find who has the key now: this call, or one that it is part of."""
+    def all(self) -> Iterator[_Hold]:
+        """Give what this call, and those that it is part of, have now."""
         hold: _Hold | None = self
-        while hold is not None and not (hold.live and hold.key == key and hold.rooms is rooms):
+        while hold is not None:
+            if hold.live:
+                yield hold
             hold = hold.outer
-        return hold
+
+    def found(self, rooms: _Rooms, key: str) -> _Hold | None:
+        """Find who has the key now: this call, or one that it is part of."""
+        held = (hold for hold in self.all() if hold.key == key and hold.rooms is rooms)
+        return next(held, None)
+
+    def is_waited_for_in(self, room: _Key) -> bool:
+        """Whether who is in the room waits, if by way of others, for what we have."""
+        ours, seen, rooms = set(self.all()), set[_Hold](), [room]
+        while rooms:
+            hold = rooms.pop().hold
+            if hold in ours:
+                return True
+            if hold is not None and hold not in seen:
+                seen.add(hold)
+                rooms.extend(hold.waits_for)
+        return False
+
+    @contextmanager
+    def waiting(self, room: _Key) -> Iterator[None]:
+        """Let it be known that what we have is kept until the room is free."""
+        held = tuple(self.all())
+        for hold in held:
+            hold.waits_for.append(room)
+        try:
+            yield
+        finally:
+            for hold in held:
+                hold.waits_for.remove(room)
 
     def keep(self, call: Invocation) -> None:
         """Stay until nothing of the call runs any more."""
@@ -90,7 +133,7 @@ class Exclusive:
         self._argument = key.removeprefix("$")
         self._clock = context.clock
         self._count = context.count
-        self._rooms: dict[str, Room] = context.states.shared(self.name).slot("rooms", _Rooms)
+        self._rooms: _Rooms = context.states.shared(self.name).slot("rooms", _Rooms)
 
     @classmethod
     def for_tool(cls, context: LayerContext) -> Exclusive | None:
@@ -116,16 +159,16 @@ class Exclusive:
 
         room = rooms.get(key)
         if room is None:
-            room = rooms[key] = Room(1)
+            room = rooms[key] = _Key()
             room.in_flight = 1
         else:
             try:
-                refusal = await self._wait(call, room)
+                refusal = await self._wait(call, room, outer)
             finally:
                 self._clear(key, room)
             if refusal is not None:
                 return refusal
-        hold = _Hold(rooms, key, outer)
+        hold = room.hold = _Hold(rooms, key, outer)
         _held.set(hold)
         try:
             return await proceed(call)
@@ -136,20 +179,25 @@ class Exclusive:
                 self._count(self.name, "kept")
             hold.when_over(lambda: self._release(key, room))
 
-    async def _wait(self, call: Invocation, room: Room) -> ToolResult | None:
+    async def _wait(self, call: Invocation, room: _Key, outer: _Hold | None) -> ToolResult | None:
         if room.waiting >= MAX_WAITING:
             return self._overloaded(call, room)
+        if outer is not None and outer.is_waited_for_in(room):
+            return self._circle(call)
         left_s = None if call.deadline is None else call.deadline - self._clock.now()
         if left_s is not None and left_s <= 0:
             return self._too_late(call)
         self._count(self.name, "waited")
-        return None if await room.wait(self._clock, left_s) else self._too_late(call)
+        with nullcontext() if outer is None else outer.waiting(room):
+            entered = await room.wait(self._clock, left_s)
+        return None if entered else self._too_late(call)
 
-    def _release(self, key: str, room: Room) -> None:
+    def _release(self, key: str, room: _Key) -> None:
+        room.hold = None
         room.leave()
         self._clear(key, room)
 
-    def _clear(self, key: str, room: Room) -> None:
+    def _clear(self, key: str, room: _Key) -> None:
         # Not another room, made after this one was cleared while a cancelled call still woke up.
         if room.idle and self._rooms.get(key) is room:
             del self._rooms[key]
@@ -166,6 +214,17 @@ class Exclusive:
             f"{room.waiting} calls wait for what {call.tool.name} would use",
             reason="overloaded",
             layer=self.name,
+        )
+
+    def _circle(self, call: Invocation) -> ToolResult:
+        self._count(self.name, "circle")
+        return call.refuse(
+            FailureCode.RATE_LIMITED,
+            f"what {call.tool.name} would use is held by a call that waits, in turn, for what the"
+            " caller of this one holds",
+            reason="overloaded",
+            layer=self.name,
+            guidance="It cannot be had while that caller runs.",
         )
 
     def _too_late(self, call: Invocation) -> ToolResult:
