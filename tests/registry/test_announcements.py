@@ -181,3 +181,42 @@ def test_after_every_announcement_exactly_the_tools_there_are_are_declared(
 
         quiet = announce_declarations(history, [{"role": "user"}], tools)
         assert quiet == [{"role": "user"}]
+
+
+@given(TOOLS, st.lists(TOOLS, max_size=6))
+def test_what_was_sent_before_stays_the_beginning_of_what_is_sent(
+    first: list[dict[str, Any]], later: list[list[dict[str, Any]]]
+) -> None:
+    history: list[dict[str, Any]] = []
+    before, known = replay_declarations(history), ""
+    for tools in [first, *later]:
+        history += announce_declarations(history, [{"role": "user", "content": "x"}], tools)
+        now, text = replay_declarations(history), json.dumps(history)
+
+        assert text.startswith(known)
+        assert now.top_level("changes") == ()
+        declared = short(now.declared)
+        assert [name for name in short(before.declared) if name in declared] == [
+            name for name in declared if name in short(before.declared)
+        ]
+        if before.messages and not now.non_additive:
+            assert now.top_level("additions") == before.top_level("additions")
+            assert now.folded_messages("additions") == before.folded_messages("additions")
+        before, known = now, text.removesuffix("]")
+
+
+@given(TOOLS, st.lists(TOOLS, max_size=6), st.sampled_from(["none", "additions", "changes"]))
+def test_the_top_and_the_messages_that_follow_it_declare_exactly_the_tools_there_are(
+    first: list[dict[str, Any]], later: list[list[dict[str, Any]]], transport: Any
+) -> None:
+    history: list[dict[str, Any]] = []
+    for tools in [first, *later]:
+        history += announce_declarations(history, [{"role": "user", "content": "x"}], tools)
+        found = replay_declarations(history)
+        told = [one for one in history if one["role"] == "system"]
+        rest = told[found.folded_messages(transport) :]
+        top = {"role": "system", "toolsAdded": list(found.top_level(transport))}
+
+        assert sorted(short(replay_declarations([top, *rest]).current)) == sorted(short(tools))
+        if transport == "additions":
+            assert not any("toolsRemoved" in one for one in rest)

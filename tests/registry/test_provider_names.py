@@ -148,3 +148,23 @@ def test_any_names_become_legal_and_distinct_and_lead_back(names: list[str], dat
     assert exported[:first] == before
     assert all(map(LEGAL.match, exported))
     assert [found.original(name) for name in exported] == names
+
+
+NEAR = st.text(alphabet="aA._ é-", min_size=1, max_size=4) | st.sampled_from(
+    ["x" * 64, "x" * 65, "x" * 66, "." * 70, "_" * 64]
+)
+
+
+@given(st.lists(st.lists(NEAR, max_size=6, unique=True), min_size=1, max_size=6), st.data())
+def test_a_name_given_once_means_one_tool_for_ever_whatever_comes_and_goes(
+    registries: list[list[str]], data: Any
+) -> None:
+    names, meant, given_to = Names(), dict[str, str](), dict[str, str]()
+    for wanted in registries:
+        if data.draw(st.booleans()):
+            names = Names(known=json.loads(json.dumps(names.snapshot())))
+        for name, exported in zip(wanted, names.export(wanted), strict=True):
+            assert LEGAL.match(exported)
+            assert meant.setdefault(exported, name) == name
+            assert given_to.setdefault(name, exported) == exported
+        assert all(names.original(exported) == name for exported, name in meant.items())
