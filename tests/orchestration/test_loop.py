@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from seawall import (
     Annotations,
@@ -128,6 +130,23 @@ async def test_the_same_call_with_a_new_result_is_progress() -> None:
     results = [await bench.call("new") for _ in range(50)]
 
     assert flags(results) == ["-"] * 50
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.sampled_from(["a", "b", "c", "new", "new"]), max_size=40))
+def test_a_poller_whose_result_changes_is_never_stopped_whatever_is_called_beside_it(
+    names: list[str],
+) -> None:
+    async def play() -> list[ToolResult]:
+        bench = Bench(window=8)
+        return [await bench.call(name) for name in [*names, *["new"] * 12]]
+
+    results = asyncio.run(play())
+
+    polled = [
+        one for name, one in zip([*names, *["new"] * 12], results, strict=True) if name == "new"
+    ]
+    assert set(flags(polled)) == {"-"}
 
 
 @pytest.mark.parametrize(
