@@ -54,6 +54,7 @@ def serve(options: ServeOptions, paper: Paper) -> None:
     policies, state = policies_from(options.policy), state_from(options.state)
     tokens, where = _tokens(options)
     settings = _settings(options, policies, tokens)
+
     async def work(registry: Registry) -> None:
         for note in policies.notes(registry) if policies else ():
             paper.text(f"note: {note}")
