@@ -108,17 +108,21 @@ async def test_each_kind_of_failure_has_its_status(
 
 async def test_a_used_up_rate_says_when_to_come_back_and_what_is_left() -> None:
     pipeline = Pipeline(
-        [add], policies=Policies(default=RunPolicy(rate="2/minute")), clock=FakeClock()
+        [add], policies=Policies(default=RunPolicy(rate="4/minute")), clock=FakeClock()
     )
     async with asking(pipeline=pipeline) as client:
-        first = await call(client, "add", {"a": 1, "b": 2})
-        await call(client, "add", {"a": 1, "b": 2})
-        refused = await call(client, "add", {"a": 1, "b": 2})
+        answers = [await call(client, "add", {"a": 1, "b": 2}) for _ in range(5)]
 
-    assert first.headers["ratelimit-policy"] == '"tool";q=2;w=60'
-    assert first.headers["ratelimit"] == '"tool";r=1;t=30'
-    assert refused.status_code == 429
-    assert refused.headers["retry-after"] == "30"
+    assert [answer.headers.get("ratelimit") for answer in answers] == [
+        None,
+        '"tool";r=2;t=30',
+        '"tool";r=1;t=45',
+        '"tool";r=0;t=60',
+        '"tool";r=0;t=60',
+    ]
+    assert answers[-1].headers["ratelimit-policy"] == '"tool";q=4;w=60'
+    assert answers[-1].status_code == 429
+    assert answers[-1].headers["retry-after"] == "15"
 
 
 async def test_what_needs_approval_is_refused_where_nobody_can_be_asked() -> None:

@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 
 
 def quota_headers(pipeline: Pipeline, tool: str) -> Headers:
-    """Say a tool's rate and what is left of it; nothing without a rate, or with one per caller."""
+    """Say a tool's rate and what is left, once that is less than half.
+
+    Nothing without a rate, or with one per caller. A client that is far from the limit need not
+    slow down, and every header costs as much as a layer.
+    """
     policy = pipeline.policy_of(tool)
     if policy is None or policy.rate is None:
         return ()
@@ -24,6 +28,8 @@ def quota_headers(pipeline: Pipeline, tool: str) -> Headers:
         return ()
     quota, window_s, said = _said(policy.rate)
     left: float = level()
+    if left > quota / 2:
+        return ()
     full_in_s = math.ceil((quota - left) * window_s / quota)
     return (said, (b"ratelimit", b'"tool";r=%d;t=%d' % (left, full_in_s)))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 from typing import TYPE_CHECKING
 
@@ -67,6 +68,12 @@ def server_of(gateway: Gateway) -> uvicorn.Server:
     import uvicorn  # noqa: PLC0415  # an extra, and slow to import
 
     class Server(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            # What is there now stays: the collector need not go through it again and again.
+            gc.collect()
+            gc.freeze()
+
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             # Streams of viewers never end by themselves; calls may.
             gateway.stop()
