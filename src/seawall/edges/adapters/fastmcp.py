@@ -42,8 +42,11 @@ RUN = "seawall.fastmcp"
 """The service under which a tool finds the request of the server that it is part of."""
 
 
-_in_pipeline: ContextVar[str | None] = ContextVar("seawall.fastmcp", default=None)
-"""The tool that a pipeline runs by calling its server: its middleware lets that call through."""
+_in_pipeline: ContextVar[OfServer | None] = ContextVar("seawall.fastmcp", default=None)
+"""What a pipeline runs by calling its server: middleware of that pipeline lets this call through.
+
+Not its name: another server may have a tool of the same name, behind a pipeline of its own.
+"""
 
 
 class Run(NamedTuple):
@@ -120,7 +123,7 @@ class OfServer:
         return await _answered(lambda: run.call_next(request), in_request=True)
 
     async def _called(self, arguments: dict[str, Any]) -> Any:
-        token = _in_pipeline.set(self._name)
+        token = _in_pipeline.set(self)
         try:
             return await self.server.call_tool(self._name, arguments)
         finally:
@@ -245,7 +248,7 @@ class PipelineMiddleware(Middleware):
     ) -> ServedResult:
         """Make the call; a refusal or a failure is a result with `isError`."""
         name = context.message.name
-        if _in_pipeline.get() == name:
+        if self._runs(name):
             token = _in_pipeline.set(None)
             try:
                 found: ServedResult = await call_next(context)
@@ -275,6 +278,12 @@ class PipelineMiddleware(Middleware):
             meta=json.loads(json.dumps(meta_for(result), default=str)),
             is_error=result.is_error,
         )
+
+    def _runs(self, name: str) -> bool:
+        """Whether this pipeline made the call itself, and so has done its part."""
+        running = _in_pipeline.get()
+        tool = None if running is None else self._bridge.pipeline.registry.get(name)
+        return tool is not None and tool.executor is running
 
     async def _known(self, name: str, context: MiddlewareContext[Any]) -> None:
         """Take in a tool that the server has got since."""
