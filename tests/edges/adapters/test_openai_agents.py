@@ -28,6 +28,7 @@ from pydantic import Field
 import seawall
 from seawall import (
     Annotations,
+    Answer,
     BreakerPolicy,
     FailureCode,
     ImageContent,
@@ -352,6 +353,16 @@ async def test_a_call_that_needs_nobody_interrupts_nothing() -> None:
     )
 
     assert found["c1"] == "3"
+
+
+async def test_a_pipeline_that_asks_by_itself_interrupts_nothing() -> None:
+    runs: list[str] = []
+    pipeline = Pipeline(wrap(pay_tool(runs)), confirm=lambda *_: Answer.ALLOW_ONCE)
+
+    tools = to_openai_agents(pipeline, approvals="framework")
+    found = await outputs(tools, ("pay", {"to": "ann"}, "c1"))
+
+    assert (found["c1"], runs) == ("paid ann", ["ann"])
 
 
 async def test_a_tool_that_asks_by_its_arguments_asks_in_a_run_and_refuses_without_one() -> None:

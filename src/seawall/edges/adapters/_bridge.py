@@ -15,7 +15,7 @@ import msgspec
 from seawall.contract.errors import ConfigurationError, Fault
 from seawall.contract.failure import FailureCode
 from seawall.contract.result import ToolResult
-from seawall.orchestration.approved import call_approved, call_approved_sync
+from seawall.orchestration.approved import call_approved, call_approved_sync, would_ask
 from seawall.orchestration.pipeline import Pipeline
 from seawall.pipeline.foreign import guarded_async
 from seawall.pipeline.session import Session
@@ -121,6 +121,18 @@ class Bridge:
         if options.pop("approved", False) and self.by_framework:
             return call_approved_sync(self.pipeline, name, arguments, **options)
         return self.pipeline.call_sync(name, arguments, **options)
+
+    def question(self, name: str, arguments: Any, session: Session) -> str | None:
+        """What a person is to be asked about a call before it is made; None if nothing is.
+
+        A pipeline with a `confirm` of its own asks by itself.
+        """
+        if not self.by_framework or self.pipeline._gate.confirm is not None:  # noqa: SLF001  # as `approved` does
+            return None
+        asked = would_ask(self.pipeline, name, arguments, session=session)
+        if asked is None:
+            return None
+        return f"{name} needs a person's approval ({asked[1].reason})"
 
     def asks(self, result: ToolResult) -> bool:
         """Whether a result means that the framework is to ask a person."""

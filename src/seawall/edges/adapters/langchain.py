@@ -8,7 +8,7 @@ import importlib
 import inspect
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import msgspec
 from langchain_core.callbacks import (
@@ -26,8 +26,9 @@ from seawall.contract.annotations import Annotations
 from seawall.contract.failure import Failure, FailureCode, Issue, ToolFailed
 from seawall.contract.result import ToolResult
 from seawall.contract.tool import Check, Tool
-from seawall.edges.adapters._bridge import Approvals, Bridge, Original, SessionOf, denied
+from seawall.edges.adapters._bridge import Approvals, Bridge, Original, SessionOf
 from seawall.edges.adapters._langchain_content import content_for, content_of
+from seawall.edges.adapters._langchain_questions import Answer, Approved, Asked, Questions
 from seawall.pipeline.foreign import first_line
 from seawall.registry.function import issue_of
 
@@ -308,11 +309,13 @@ class HardenedTool(BaseTool):
     """
 
     _bridge: Bridge = PrivateAttr()
+    _questions: Questions = PrivateAttr()
     _takes_runtime: bool = PrivateAttr(default=True)
 
-    def __init__(self, bridge: Bridge, **fields: Any) -> None:
+    def __init__(self, bridge: Bridge, questions: Questions, **fields: Any) -> None:
         super().__init__(**fields)
         self._bridge = bridge
+        self._questions = questions
         self._takes_runtime = RUNTIME not in self.args
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> Any:
@@ -343,15 +346,15 @@ class HardenedTool(BaseTool):
         config: RunnableConfig,
         run_manager: AsyncCallbackManagerForToolRun | None = None,
     ) -> Any:
-        asked = self._asked(call, config, run_manager)
-        result = await self._bridge.call(self.name, call.arguments, **asked)
-        if self._bridge.asks(result):
-            answer = _ask(self.name, call, result)
-            if isinstance(answer, ToolResult):
-                result = answer
-            else:
-                result = await self._bridge.call(self.name, answer, approved=True, **asked)
-        return _output(result, call.id)
+        run, asked = self._asked(call, config, run_manager)
+        about = Asked(self.name, call.arguments, call.id)
+        answer: Answer | None = self._questions.before(about, *run, asked["session"])
+        if answer is None:
+            result = await self._bridge.call(self.name, call.arguments, **asked)
+            answer = self._questions.after(about, *run, result)
+        if isinstance(answer, Approved):
+            answer = await self._bridge.call(self.name, answer.arguments, approved=True, **asked)
+        return _output(answer, call.id)
 
     def _run(
         self,
@@ -359,17 +362,19 @@ class HardenedTool(BaseTool):
         config: RunnableConfig,
         run_manager: CallbackManagerForToolRun | None = None,
     ) -> Any:
-        asked = self._asked(call, config, run_manager)
-        result = self._bridge.call_sync(self.name, call.arguments, **asked)
-        if self._bridge.asks(result):
-            answer = _ask(self.name, call, result)
-            if isinstance(answer, ToolResult):
-                result = answer
-            else:
-                result = self._bridge.call_sync(self.name, answer, approved=True, **asked)
-        return _output(result, call.id)
+        run, asked = self._asked(call, config, run_manager)
+        about = Asked(self.name, call.arguments, call.id)
+        answer: Answer | None = self._questions.before(about, *run, asked["session"])
+        if answer is None:
+            result = self._bridge.call_sync(self.name, call.arguments, **asked)
+            answer = self._questions.after(about, *run, result)
+        if isinstance(answer, Approved):
+            answer = self._bridge.call_sync(self.name, answer.arguments, approved=True, **asked)
+        return _output(answer, call.id)
 
-    def _asked(self, call: _Call, config: RunnableConfig, run_manager: Any) -> dict[str, Any]:
+    def _asked(
+        self, call: _Call, config: RunnableConfig, run_manager: Any
+    ) -> tuple[tuple[Any, RunnableConfig], dict[str, Any]]:
         if run_manager is not None:
             config = patch_config(config, callbacks=run_manager.get_child())
         run = Run(config, call.runtime)
@@ -377,7 +382,9 @@ class HardenedTool(BaseTool):
         session = self._bridge.session(
             None if conversation is None else str(conversation), run, {RUN: run}
         )
-        return {"call_id": call.id, "session": session, "on_progress": _progress(self.name, call)}
+        told = _progress(self.name, call)
+        options = {"call_id": call.id, "session": session, "on_progress": told}
+        return (call.runtime, config), options
 
 
 _TakesRuntime = create_model("TakesRuntime", runtime=(Annotated[Any, InjectedToolArg], None))
@@ -425,48 +432,13 @@ def _said(failure: Failure) -> dict[str, Any]:
     }
 
 
-def _ask(name: str, call: _Call, refusal: ToolResult) -> Any:
-    """Interrupt the graph as LangChain's `HumanInTheLoopMiddleware` does.
-
-    Gives the arguments that a person approved, or the result of a call that they did not. When
-    the graph goes on after the interrupt, this gives the answer instead of raising.
-    """
-    interrupt = importlib.import_module("langgraph.types").interrupt
-    said = refusal.failure.message if refusal.failure is not None else ""
-    allowed: list[Literal["approve", "edit", "reject"]] = ["approve", "edit", "reject"]
-    answer = interrupt(
-        {
-            "action_requests": [{"name": name, "args": call.arguments, "description": said}],
-            "review_configs": [{"action_name": name, "allowed_decisions": allowed}],
-        }
-    )
-    return _decided(name, call, answer)
-
-
-def _decided(name: str, call: _Call, answer: Any) -> Any:
-    """Read an answer: that middleware's `decisions`, one of them alone, or plain True."""
-    if isinstance(answer, Mapping) and isinstance(answer.get("decisions"), list):
-        answer = next(iter(answer["decisions"]), None)
-    if answer is True:
-        return call.arguments
-    if not isinstance(answer, Mapping):
-        return denied(call.id or "", name)
-    if answer.get("type") == "approve":
-        return call.arguments
-    edited = answer.get("edited_action")
-    if answer.get("type") == "edit" and isinstance(edited, Mapping):
-        if edited.get("name", name) == name:
-            return dict(edited.get("args") or {})
-        return denied(call.id or "", name, "another tool was put in its place")
-    return denied(call.id or "", name, str(answer.get("message") or ""))
-
-
 def to_langchain(
     pipeline: Any, *, session: SessionOf | None = None, approvals: Approvals = "pipeline"
 ) -> list[BaseTool]:
     """Make LangChain tools of a pipeline's; see `seawall.to_langchain`."""
     bridge = Bridge(pipeline, session=session, approvals=approvals)
-    return [_hardened(bridge, tool) for tool in _callable(bridge)]
+    questions = Questions(bridge)
+    return [_hardened(bridge, questions, tool) for tool in _callable(bridge)]
 
 
 def _callable(bridge: Bridge) -> Iterable[Tool]:
@@ -474,7 +446,7 @@ def _callable(bridge: Bridge) -> Iterable[Tool]:
     return (tool for tool in registry if registry.quarantine_reason(tool.name) is None)
 
 
-def _hardened(bridge: Bridge, tool: Tool) -> BaseTool:
+def _hardened(bridge: Bridge, questions: Questions, tool: Tool) -> BaseTool:
     schema = {"type": "object", "properties": {}, **tool.input_schema}
     fields: dict[str, Any] = {"metadata": tool.annotations.to_mcp() or None}
     executor: Any = tool.executor
@@ -484,6 +456,7 @@ def _hardened(bridge: Bridge, tool: Tool) -> BaseTool:
         fields |= {"extras": extras} if (extras := getattr(source, "extras", None)) else {}
     return HardenedTool(
         bridge,
+        questions,
         name=tool.name,
         description=tool.description,
         args_schema=schema,

@@ -31,7 +31,6 @@ from seawall.contract.failure import Failure, FailureCode, ToolFailed
 from seawall.contract.result import ToolResult
 from seawall.contract.tool import Tool
 from seawall.edges.adapters._bridge import Approvals, Bridge, Original, SessionOf
-from seawall.orchestration.approved import would_ask
 from seawall.pipeline.clock import SystemClock
 from seawall.pipeline.convert import parts_of
 from seawall.pipeline.foreign import first_line
@@ -235,11 +234,8 @@ class _Hardened:
         own = self._runner.source.needs_approval if self._runner is not None else False
         if callable(own) and await own(context, arguments, call_id):
             return True
-        if not self._bridge.by_framework:
-            return False
         session = self._session(context)
-        asked = would_ask(self._bridge.pipeline, self._tool.name, arguments, session=session)
-        return asked is not None
+        return self._bridge.question(self._tool.name, arguments, session) is not None
 
     async def invoke(self, context: AgentsContext[Any], text: str) -> Any:
         """Make the call through the pipeline, under the model's own call id."""
