@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 
 ADAPTERS = "edges/adapters"
 TESTS = {
-    "langchain": [f"{ADAPTERS}/test_langchain.py"],
+    "langchain": [f"{ADAPTERS}/test_langchain.py", f"{ADAPTERS}/test_langchain_questions.py"],
     "pydantic-ai": [f"{ADAPTERS}/test_pydantic_ai.py"],
     "openai-agents": [f"{ADAPTERS}/test_openai_agents.py"],
     "fastmcp": [f"{ADAPTERS}/test_fastmcp.py"],

@@ -65,3 +65,13 @@ def test_an_error_says_something_of_bounded_length(text: str) -> None:
     message = failure_of_error("s", -32603, text).message
 
     assert 10 < len(message) < 2_000
+
+
+@pytest.mark.parametrize(
+    ("said", "waits"),
+    [(2, 2.0), (0.5, 0.5), (-1, None), (float("nan"), None), (10**400, None), (True, None)],
+)
+def test_a_wait_is_believed_if_it_is_one(said: Any, waits: float | None) -> None:
+    failure = failure_of_error("s", HTTP_STATUS, "m", {"status": 429, "retry_after_s": said})
+
+    assert failure.retry_after_s == waits

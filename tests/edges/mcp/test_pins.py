@@ -203,3 +203,18 @@ def test_what_is_hidden_in_a_text_is_shown_in_the_difference(path: Path) -> None
 
     assert line.isprintable()
     assert "\\u200b" in line
+
+
+def test_no_more_tools_are_held_than_fit_and_none_makes_room_for_another(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("seawall.edges.mcp.pins.MAX_PINS", 2)
+    pins = Pins(path)
+    pins.check("s", [declared(name="a"), declared(name="b")])
+
+    found = pins.check("s", [declared(name="c"), declared(name="a", description="other")])
+
+    assert "more than 2 tools" in str(found["c"])
+    assert str(path) in str(found["c"])
+    assert "description changed" in str(found["a"])
+    assert pins.counts() == {"s": 2}

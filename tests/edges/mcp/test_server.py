@@ -295,6 +295,62 @@ async def test_an_answer_that_is_no_result_is_a_failure(
     assert result.failure.reason == reason
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (
+            (
+                r'{"jsonrpc": "2.0", "id": ID, "result": {"content": ['
+                r'{"type": "text", "text": "cut \ud83d"}]}}'
+            ),
+            "cut \ufffd",
+        ),
+        ('{"jsonrpc": "2.0", "id": ID, "result": "text"}', "no message of the protocol"),
+        ('{"jsonrpc": "2.0", "id": ID, "result": {"content": [}}', "no message of the protocol"),
+    ],
+)
+async def test_an_answer_that_no_strict_reader_takes_ends_its_call_at_once(
+    connected: Connect, line: str, said: str
+) -> None:
+    servers = await connected(nasty(tools={"t": f"line:{line}"}))
+
+    result = await Pipeline(servers.registry, policies=policies(timeout_s=20)).call("n__t")
+
+    assert said in result.text
+    assert result.failure is None or result.failure.reason == "output_invalid"
+
+
+async def test_a_server_that_never_rests_is_listed_ever_less_often(
+    connected: Connect, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    servers = await connected(nasty(tools={"t": "reply"}, restless=True, log=str(log)))
+
+    await until(lambda: len(heard(log, "tools/list")) >= 3)
+    began = time.monotonic()
+    await until(lambda: len(heard(log, "tools/list")) >= 5)
+
+    assert time.monotonic() - began > 1.5
+    assert servers.states()[0].state == "up"
+
+
+async def test_a_list_of_tools_beyond_the_bound_is_not_taken(connected: Connect) -> None:
+    tool = {"name": "t", "description": "x" * 6_000, "inputSchema": {"type": "object"}}
+
+    servers = await connected(nasty(declared=[tool], endless=True), max_message_bytes=10_000)
+
+    assert "its list of tools has more than 10000 bytes" in servers.states()[0].why
+
+
+async def test_notes_on_one_list_are_bounded(connected: Connect, notes: list[str]) -> None:
+    tool = {"name": "t", "inputSchema": {"type": "object"}}
+
+    await connected(nasty(declared=[tool] * 500))
+
+    assert len(notes) == 51
+    assert "449 more notes" in notes[-1]
+
+
 async def test_a_server_that_asks_only_to_be_called_again_is(
     connected: Connect, tmp_path: Path
 ) -> None:

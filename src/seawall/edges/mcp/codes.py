@@ -17,6 +17,8 @@ HTTP_STATUS = -31003
 """The server's HTTP answer was an error and no JSON-RPC; `data.status`, `data.retry_after_s`."""
 SESSION_GONE = -31004
 """The server knows nothing of the session, and has done nothing."""
+MALFORMED = -31005
+"""An answer that cannot be read."""
 
 CONNECTION_CLOSED = -32000
 REQUEST_TIMEOUT = -32001
@@ -24,6 +26,8 @@ INVALID_PARAMS = -32602
 URL_NEEDED = -32042
 
 MAX_MESSAGE = 1_000
+LONGEST_S = 1e9
+"""Of a wait that is believed; a longer one is a mistake, or a joke."""
 
 
 class _Meaning(msgspec.Struct, frozen=True):
@@ -35,6 +39,9 @@ class _Meaning(msgspec.Struct, frozen=True):
 
 _MEANINGS = {
     TOO_LARGE: _Meaning(
+        FailureCode.EXECUTION_FAILED, "output_invalid", retryable=False, may_have_run=True
+    ),
+    MALFORMED: _Meaning(
         FailureCode.EXECUTION_FAILED, "output_invalid", retryable=False, may_have_run=True
     ),
     UNREACHABLE: _Meaning(FailureCode.EXECUTION_FAILED, "transport", may_have_run=True),
@@ -77,7 +84,6 @@ def failure_of_error(server: str, code: int, message: str, data: Any = None) -> 
     ran = meaning.may_have_run
     if code == UNREACHABLE and about.get("sent") is False:
         ran = False
-    wait_s = about.get("retry_after_s")
     # A number of ours tells a reader nothing; a peer's may.
     number = "" if -32000 < code < -31000 else f" (error {code})"
     said = message.strip() or "the server gave no reason"
@@ -87,9 +93,16 @@ def failure_of_error(server: str, code: int, message: str, data: Any = None) -> 
         message=f"MCP server {server!r}: {said[:MAX_MESSAGE]}{number}",
         layer="executor",
         retryable=meaning.retryable,
-        retry_after_s=float(wait_s) if isinstance(wait_s, int | float) else None,
+        retry_after_s=_seconds(about.get("retry_after_s")),
         may_have_run=ran,
     )
+
+
+def _seconds(said: Any) -> float | None:
+    """A wait that a peer names, if it is one."""
+    if isinstance(said, bool) or not isinstance(said, int | float):
+        return None
+    return float(said) if 0 <= said < LONGEST_S else None
 
 
 def result_of_error(server: str, code: int, message: str, data: Any = None) -> ToolResult:

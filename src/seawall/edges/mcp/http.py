@@ -7,14 +7,17 @@ what a compressed one grows to would not be bounded.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import httpx2
+from pydantic_core import from_json
 
 from seawall.edges.mcp.codes import HTTP_STATUS, SESSION_GONE, TOO_LARGE, UNREACHABLE
+from seawall.edges.mcp.messages import mended
 from seawall.pipeline.foreign import masked
 from seawall.pipeline.retry_after import retry_after_of
 
@@ -85,7 +88,7 @@ class _Careful(httpx2.AsyncBaseTransport):
             said = f"a message of the server had more than {self._max_bytes} bytes"
             return _error(request, TOO_LARGE, said, None)
         return httpx2.Response(
-            response.status_code, headers=response.headers, content=body, request=request
+            response.status_code, headers=response.headers, content=_sound(body), request=request
         )
 
     async def _refused(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
@@ -119,6 +122,18 @@ class _Answer(Exception):  # noqa: N818  # only looked at, never raised
 def _is_json(response: httpx2.Response) -> bool:
     kind: str = response.headers.get("content-type", "")
     return kind.lower().startswith("application/json")
+
+
+def _sound(body: bytes) -> bytes:
+    """A body as the SDK can read it, if it is JSON."""
+    try:
+        body.decode()
+        if b"\\u" in body:
+            from_json(body)
+    except ValueError:
+        with contextlib.suppress(ValueError, RecursionError):
+            return mended(body)
+    return body
 
 
 def _is_rpc_error(body: bytes) -> bool:

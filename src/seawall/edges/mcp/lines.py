@@ -66,12 +66,17 @@ class Lines:
         if self._head is None:
             line: bytes | TooLong = b"".join(self._parts)
         else:
-            line = TooLong(_answered(self._head, self._tail))
+            line = TooLong(_answered_in(self._head, self._tail))
         self._parts, self._size, self._head, self._tail = [], 0, None, b""
         return line
 
 
-def _answered(head: bytes, tail: bytes) -> int | str | None:
+def answered(line: bytes) -> int | str | None:
+    """Find whose answer a line is that cannot be read as a whole."""
+    return _answered_in(line[:_EDGE], line[-_EDGE:])
+
+
+def _answered_in(head: bytes, tail: bytes) -> int | str | None:
     """Find whose answer a message is by its first or last fields; nothing inside it is asked."""
     found = _HEAD.match(head) or _TAIL.search(tail)
     if found is None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
@@ -253,6 +254,7 @@ class Link:
 
     async def tools(self) -> list[dict[str, Any]]:
         """List all tools as the server declares them; raises MCPError."""
+        most, size = self._options.max_message_bytes, 0
         found: list[dict[str, Any]] = []
         cursor: str | None = None
         seen: set[str] = set()
@@ -261,6 +263,9 @@ class Link:
             listed = page.get("tools")
             if not isinstance(listed, list):
                 raise MCPError(types.INVALID_REQUEST, "its list of tools is no list")
+            size += len(json.dumps(listed))
+            if size > most:
+                raise MCPError(TOO_LARGE, f"its list of tools has more than {most} bytes")
             found.extend(one for one in listed if isinstance(one, dict))
             cursor = page.get("nextCursor")
             if not isinstance(cursor, str) or cursor in seen or len(found) >= MAX_TOOLS:

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from seawall.registry.registry import Registry
 
 
+MAX_NOTES = 50
+"""Told of one list: a server may declare thousands of tools with something odd."""
+
+
 class Listing:
     """The tools of one server in a registry."""
 
@@ -35,7 +39,8 @@ class Listing:
         self._pins = pins
         self._options = options
         self._executor_of = executor_of
-        self._note = note
+        self._tell = note
+        self._notes = 0
         self._asides: dict[str, str | None] = {}
         self._held: list[dict[str, Any]] | None = None
         self._holds = False
@@ -60,6 +65,7 @@ class Listing:
         if self._holds:
             self._held = declared
             return
+        self._notes = 0
         wanted = self._wanted(declared)
         changes = self._changes(list(wanted.values()))
         for name in [name for name in self._asides if name not in wanted]:
@@ -67,6 +73,13 @@ class Listing:
             del self._asides[name]
         for name, one in wanted.items():
             self._take(name, one, changes.get(str(one.get("name"))))
+        if self._notes > MAX_NOTES:
+            self._tell(f"there are {self._notes - MAX_NOTES} more notes of this kind")
+
+    def _note(self, said: str) -> None:
+        self._notes += 1
+        if self._notes <= MAX_NOTES:
+            self._tell(said)
 
     def _wanted(self, declared: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
         """Name the tools; of two with the same name the first is taken."""

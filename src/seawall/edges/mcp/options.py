@@ -28,6 +28,7 @@ class McpOptions(msgspec.Struct, frozen=True, kw_only=True):
     connect_s: float = 60.0
     """For a server to start and to list its tools."""
     max_message_bytes: int = 10 * 1024 * 1024
+    """Of one message, and of a server's whole list of tools."""
     base_delay_s: float = 0.5
     max_delay_s: float = 30.0
     """Of the waits between attempts to reconnect: full jitter below a doubling ceiling."""

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 PINNED = ("title", "description", "inputSchema", "outputSchema", "annotations")
 """What of a declaration is held to: what a model reads, and the hints."""
 
+MAX_PINS = 10_000
+"""Tools of one server whose definitions are held. None is forgotten for another: a server could
+else make room, and then change what was accepted."""
+
 Definition = dict[str, Any]
 
 
@@ -84,6 +88,9 @@ class Change(msgspec.Struct, frozen=True):
         return ["--pins", self.pins] if self.pins else []
 
     def __str__(self) -> str:
+        if not self.accepted:
+            said = f"the server has declared more than {MAX_PINS} tools by now, and this one is new"
+            return f"{said}; take what is gone out of {self.pins}" if self.pins else said
         said = f"its definition is not the accepted one ({', '.join(self.fields)} changed)"
         if not self.pins:
             return said
@@ -111,6 +118,9 @@ class Pins:
             for one in declared:
                 name = str(one.get("name"))
                 definition = definition_of(one)
+                if name not in known and len(known) >= MAX_PINS:
+                    found[name] = self._change(server, name, {}, definition)
+                    continue
                 pin = known.setdefault(name, Pin(definition))
                 same = _text(pin.accepted) == _text(definition)
                 pin.changed = None if same else definition

@@ -40,7 +40,7 @@ _EXPECTED = (NotStarted, MCPError, OSError)
 GOODBYE_S = 6.0
 """For a server to end, and its process, before it is only killed."""
 REFRESH_S = 0.2
-"""Between two lists, however often a server says that its tools have changed."""
+"""Between two lists, or longer, however often a server says that its tools have changed."""
 
 
 class Down(Exception):  # noqa: N818  # it is told as what is the case
@@ -292,7 +292,11 @@ class Server:
             return False
 
         async def listed() -> bool:
-            self._listing.apply(await link.tools())
+            try:
+                declared = await link.tools()
+            except _EXPECTED as error:
+                return failed(error)  # no news for the log
+            self._listing.apply(declared)
             for dropped in link.dropped:
                 self._note(dropped)
             return True
@@ -301,15 +305,23 @@ class Server:
 
     async def _stay(self, link: Link, serving: asyncio.Task[str]) -> None:
         """List again when the server says that something changed, until the connection ends."""
+        wait_s = REFRESH_S
         while not serving.done():
             stale = asyncio.create_task(self._stale.wait())
+            since = self._clock.now()
             try:
                 await asyncio.wait({serving, stale}, return_when=asyncio.FIRST_COMPLETED)
             finally:
                 stale.cancel()
             if serving.done() or not link.alive:
                 break
-            await self._clock.sleep(REFRESH_S)
+            # One that never stops to tell of changes is asked ever less often.
+            quiet = self._clock.now() - since > wait_s
+            wait_s = REFRESH_S if quiet else min(2 * wait_s, self._options.max_delay_s)
+            with self._clock.limit(wait_s):
+                await asyncio.wait({serving})
+            if serving.done():
+                break
             with (limit := self._clock.limit(self._options.connect_s)):
                 if not await self._listed(link):
                     self._note(self.why)

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
-from mcp_types import ErrorData, JSONRPCError, jsonrpc_message_adapter
+from mcp_types import ErrorData, JSONRPCError
 
 from seawall.edges.mcp.codes import TOO_LARGE
 from seawall.edges.mcp.lines import Lines, Tail, TooLong
+from seawall.edges.mcp.messages import message_of
 from seawall.edges.mcp.watchdog import HARD, SOFT, Watchdog, group_options, kill_group
 
 if TYPE_CHECKING:
@@ -127,12 +128,9 @@ class Child:
             message: Any = JSONRPCError(jsonrpc="2.0", id=line.answers, error=error)
         elif not line.strip():
             return True
-        else:
-            try:
-                message = jsonrpc_message_adapter.validate_json(line, by_name=False)
-            except ValueError:
-                self._tail.add(line[:1000] + b"\n")
-                return True
+        elif (message := message_of(line)) is None:
+            self._tail.add(line[:1000] + b"\n")
+            return True
         await incoming.send(SessionMessage(message))
         return True
 
