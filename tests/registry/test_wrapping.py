@@ -14,7 +14,7 @@ from seawall.contract.annotations import Annotations
 from seawall.contract.errors import ConfigurationError
 from seawall.contract.tool import Tool
 from seawall.registry.registry import Registry
-from seawall.registry.wrapping import wrap
+from seawall.registry.wrapping import ADAPTERS, EXTRAS, wrap
 
 TOOL = Tool(name="t", description="", input_schema={}, executor=print)
 
@@ -162,3 +162,34 @@ def test_only_the_adapter_of_what_is_wrapped_is_imported(code: str, adapters: st
     )
 
     assert done.stdout.split() == adapters.split()
+
+
+def test_servers_are_said_to_need_a_connection() -> None:
+    with pytest.raises(ConfigurationError, match="have to be connected: servers = await connect"):
+        wrap({"mcpServers": {"time": {"command": "mcp-server-time"}}})
+
+
+def test_a_package_of_somebodys_own_may_be_called_like_a_framework(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Greeter:
+        """Greets."""
+
+        def __call__(self, name: str) -> str:
+            return f"hello {name}"
+
+    Greeter.__module__ = "agents.greeting"
+    monkeypatch.setitem(ADAPTERS, "agents", "seawall.no_such_adapter")
+    monkeypatch.setitem(EXTRAS, "agents", "no-such-framework")
+
+    with pytest.raises(ConfigurationError, match="cannot make a registry of Holder"):
+        wrap(type("Holder", (), {"__module__": "agents.greeting"})())
+    assert len(wrap({"greet": Greeter()})) == 1
+
+
+def test_a_framework_that_does_not_fit_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(ADAPTERS, "agents", "seawall.no_such_adapter")
+    monkeypatch.setitem(EXTRAS, "agents", "pytest")
+
+    with pytest.raises(ConfigurationError, match=r"pytest .* does not fit"):
+        wrap(type("Holder", (), {"__module__": "agents.greeting"})())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -11,6 +10,7 @@ import msgspec
 
 from seawall.contract.errors import ConfigurationError, Fault
 from seawall.contract.tool import Tool
+from seawall.pipeline.extras import imported, version_of
 from seawall.registry.function import tool as make_tool
 from seawall.registry.registry import Registry
 from seawall.registry.tool_dicts import Dispatch, tools_of_dicts
@@ -31,9 +31,26 @@ ADAPTERS = {
     "agents": "seawall.edges.adapters.openai_agents",
     "fastmcp": "seawall.edges.adapters.fastmcp",
     "langchain_core": "seawall.edges.adapters.langchain",
+    "mcp": "seawall.edges.mcp.adapter",
     "pydantic_ai": "seawall.edges.adapters.pydantic_ai",
 }
 """Who is asked about objects whose classes come from a package; imported when one is seen."""
+
+EXTRAS = {
+    "agents": "openai-agents",
+    "langchain_core": "langchain",
+    "pydantic_ai": "pydantic-ai",
+}
+"""The extra of a package, where it is called otherwise."""
+
+DISTRIBUTIONS = {"langchain": "langchain-core", "pydantic-ai": "pydantic-ai-slim"}
+"""What an extra installs, where it is called otherwise."""
+
+
+_SERVERS = (
+    "names MCP servers, which have to be connected: servers = await connect(configuration), from"
+    " seawall.edges.mcp; their tools are servers.registry"
+)
 
 
 def wrap(
@@ -76,6 +93,8 @@ def _tools(source: Any) -> list[Tool]:
     if found is not None:
         return found
     if isinstance(source, Mapping):
+        if isinstance(source.get("mcpServers"), Mapping):
+            raise ConfigurationError(_SERVERS)
         return _each(((str(name), item) for name, item in source.items()), _named)
     if isinstance(source, Iterable) and not isinstance(source, (str, bytes)):
         return _each(((f"[{n}]", item) for n, item in enumerate(source)), lambda tools, _: tools)
@@ -101,8 +120,21 @@ def _tools_of(thing: Any) -> list[Tool] | None:
 def _adapters(thing: Any) -> Iterator[Adapter]:
     packages = dict.fromkeys(kind.__module__.partition(".")[0] for kind in type(thing).__mro__)
     for package in packages:
-        if package in ADAPTERS:
-            yield cast("Adapter", importlib.import_module(ADAPTERS[package]))
+        adapter = _adapter(package) if package in ADAPTERS else None
+        if adapter is not None:
+            yield adapter
+
+
+def _adapter(package: str) -> Adapter | None:
+    """Who knows a framework; None for somebody's own package of that name, such as `agents`."""
+    extra = EXTRAS.get(package, package)
+    distribution = DISTRIBUTIONS.get(extra, extra)
+    try:
+        return cast("Adapter", imported(ADAPTERS[package], extra, distribution))
+    except ConfigurationError:
+        if version_of(distribution) is None:
+            return None
+        raise
 
 
 def _each(

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from seawall.edges.adapters._bridge import Approvals, SessionOf, imported
+from seawall.pipeline.extras import imported
+from seawall.registry.wrapping import DISTRIBUTIONS
 
 if TYPE_CHECKING:
     from agents import FunctionTool
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
     from mcp.server.lowlevel import Server
     from pydantic_ai.toolsets import AbstractToolset
+
+    from seawall.edges.adapters._bridge import Approvals, SessionOf
 
 __all__ = ["to_fastmcp", "to_langchain", "to_mcp_server", "to_openai_agents", "to_pydantic_ai"]
 
@@ -90,4 +93,4 @@ def to_mcp_server(
 
 
 def _adapter(module: str, extra: str) -> Any:
-    return imported(f"{__name__}.{module}", extra)
+    return imported(f"{__name__}.{module}", extra, DISTRIBUTIONS.get(extra, extra))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import itertools
 import weakref
 from collections import OrderedDict
@@ -21,8 +20,6 @@ from seawall.pipeline.foreign import guarded_async
 from seawall.pipeline.session import Session
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     from seawall.pipeline.invocation import Progress
 
 Approvals = Literal["pipeline", "framework"]
@@ -33,17 +30,6 @@ SessionOf = Session | Callable[[Any], Session | None]
 
 MAX_SESSIONS = 1_000
 """Conversations that are remembered; the one that was quiet for longest is forgotten first."""
-
-
-def imported(module: str, extra: str) -> ModuleType:
-    """Import a framework; raises `ConfigurationError` naming the extra that brings it."""
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        missing = error.name or module
-        raise ConfigurationError(
-            f"{missing} is not installed; it comes with: pip install 'seawall[{extra}]'"
-        ) from error
 
 
 class Bridge:

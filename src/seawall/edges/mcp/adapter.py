@@ -16,6 +16,7 @@ from seawall.edges.mcp.answers import result_of_answer
 from seawall.edges.mcp.codes import CONNECTION_CLOSED, result_of_error
 from seawall.edges.mcp.definitions import tool_from_mcp
 from seawall.edges.mcp.detached import detached
+from seawall.edges.mcp.extra import need_sdk
 from seawall.edges.mcp.names import tool_name
 from seawall.registry.registry import Registry
 
@@ -37,12 +38,13 @@ def tools_of(source: Any) -> Iterable[Tool] | None:
 
     Gives None for what is no session.
     """
+    need_sdk()
     from mcp import Client, ClientSession  # noqa: PLC0415  # part of the extra
 
     if isinstance(source, (Client, ClientSession)):
         raise ConfigurationError(
             f"the tools of a {type(source).__name__} have to be asked for:"
-            " registry = await tools_of_session(session), from seawall.edges.mcp.adapter"
+            " registry = await tools_of_session(session), from seawall.edges.mcp"
         )
     return None
 
@@ -59,6 +61,7 @@ async def tools_of_session(
     With `server` they have names such as `server__tool`. Hints count only if `trusted`. A tool
     whose schema is no good is set aside.
     """
+    need_sdk()
     inner: Any = session
     opened: ClientSession = getattr(inner, "session", inner)
     registry = Registry() if into is None else into
