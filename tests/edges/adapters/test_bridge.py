@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import subprocess
 import sys
@@ -133,13 +134,69 @@ async def test_progress_is_sent_in_order_and_a_failing_listener_harms_nobody() -
             raise ConnectionError("gone")
         sent.append(text)
 
-    sending = Sending(send)
-    for text in "abc":
-        sending(text, None, None)
-    sending(ToolResult.of_text("d"), None, None)
-    await sending.end()
+    async with Sending(send) as sending:
+        for text in "abc":
+            sending(text, None, None)
+        sending(ToolResult.of_text("d"), None, None)
 
     assert sent == ["a", "c", "d"]
+
+
+async def test_of_progress_that_nobody_reads_in_time_the_last_is_kept() -> None:
+    sent: list[float | None] = []
+
+    async def send(done: float | None, *_: Any) -> None:
+        sent.append(done)
+
+    async with Sending(send) as sending:
+        for done in range(100_000):
+            sending("on", float(done), None)
+
+    assert len(sent) == _bridge.MAX_WAITING
+    assert sent[-1] == 99_999
+
+
+async def test_a_cancelled_call_waits_for_no_listener() -> None:
+    listening, left = asyncio.Event(), asyncio.Event()
+
+    async def send(*_: Any) -> None:
+        listening.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            left.set()
+
+    async def calling() -> None:
+        async with Sending(send) as sending:
+            sending("on", None, None)
+            await asyncio.Event().wait()
+
+    call = asyncio.ensure_future(calling())
+    await listening.wait()
+    call.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    await asyncio.wait_for(left.wait(), 5)
+
+
+async def test_a_listener_that_never_comes_back_is_left_when_the_call_is_cancelled() -> None:
+    listening = asyncio.Event()
+
+    async def send(*_: Any) -> None:
+        listening.set()
+        await asyncio.Event().wait()
+
+    async def calling() -> None:
+        async with Sending(send) as sending:
+            sending("on", None, None)
+
+    call = asyncio.ensure_future(calling())
+    await listening.wait()
+    call.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(call, 5)
 
 
 def test_what_a_tool_gave_counts_while_the_result_says_it() -> None:

@@ -77,10 +77,9 @@ async def test_progress_without_an_amount_is_counted() -> None:
     async def send(*news: Any) -> None:
         sent.append(news)
 
-    counted = Counted(send)
-    counted("a", None, None)
-    counted("b", None, None)
-    counted("c", 7.5, 9.0)
-    await counted.end()
+    async with Counted(send) as counted:
+        counted("a", None, None)
+        counted("b", None, None)
+        counted("c", 7.5, 9.0)
 
     assert sent == [(1.0, None, "a"), (2.0, None, "b"), (7.5, 9.0, "c")]

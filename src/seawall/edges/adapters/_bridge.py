@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import itertools
 import weakref
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import msgspec
 
@@ -20,6 +21,8 @@ from seawall.pipeline.foreign import guarded_async
 from seawall.pipeline.session import Session
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from seawall.pipeline.invocation import Progress
 
 Approvals = Literal["pipeline", "framework"]
@@ -30,6 +33,10 @@ SessionOf = Session | Callable[[Any], Session | None]
 
 MAX_SESSIONS = 1_000
 """Conversations that are remembered; the one that was quiet for longest is forgotten first."""
+
+
+MAX_WAITING = 100
+"""Reports of one call's progress that wait to be sent."""
 
 
 class Bridge:
@@ -147,28 +154,47 @@ def denied(call_id: str, tool: str, message: str = "") -> ToolResult:
 
 
 class Sending:
-    """Sends a tool's progress on, in order and without waiting; waits for all of it at the end."""
+    """Sends a tool's progress on while a call is made, in order and without holding the tool up.
+
+    What is not sent yet when the call ends is sent before its result; if the call is cancelled, no
+    more is. Of a tool that reports faster than anybody reads, the last `MAX_WAITING` are kept.
+    """
 
     def __init__(self, send: Callable[[float | None, float | None, str], Any]) -> None:
         self._send = send
-        self._last: asyncio.Task[Any] | None = None
+        self._waiting: deque[tuple[float | None, float | None, str]] = deque(maxlen=MAX_WAITING)
+        self._sender: asyncio.Task[None] | None = None
         self.count = 0
 
     def __call__(self, report: Any, done: float | None, total: float | None) -> None:
         """Take a report of a running tool."""
-        text = report if isinstance(report, str) else report.text
         self.count += 1
-        self._last = asyncio.ensure_future(self._after(self._last, done, total, text))
+        self._waiting.append((done, total, report if isinstance(report, str) else report.text))
+        if self._sender is None or self._sender.done():
+            self._sender = asyncio.ensure_future(self._sent())
 
-    async def _after(self, before: asyncio.Task[Any] | None, *news: Any) -> None:
-        if before is not None:
-            await asyncio.wait([before])
-        await guarded_async("progress could not be sent", lambda: self._send(*news), lambda _: None)
+    async def _sent(self) -> None:
+        while self._waiting:
+            news = self._waiting.popleft()
+            await guarded_async(
+                "progress could not be sent", functools.partial(self._send, *news), lambda _: None
+            )
 
-    async def end(self) -> None:
-        """Wait until all was sent: it belongs before the result."""
-        if self._last is not None:
-            await asyncio.wait([self._last])
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None
+    ) -> None:
+        if self._sender is None:
+            return
+        if kind is not None:
+            self._sender.cancel()
+            return
+        try:
+            await asyncio.wait([self._sender])
+        finally:
+            self._sender.cancel()
 
 
 class Original(msgspec.Struct, frozen=True, eq=False):

@@ -258,8 +258,7 @@ class PipelineMiddleware(Middleware):
         await self._known(name, context)
         run = Run(context, call_next)
         session = self._bridge.session(_conversation(context), context, {RUN: run})
-        sending = Counted(lambda *news: _progress(context, *news))
-        try:
+        async with Counted(lambda *news: _progress(context, *news)) as sending:
             result = await self._bridge.call(
                 name,
                 context.message.arguments or {},
@@ -267,8 +266,6 @@ class PipelineMiddleware(Middleware):
                 session=session,
                 on_progress=sending,
             )
-        finally:
-            await sending.end()
         served = _unchanged(result)
         if served is not None:
             return served

@@ -44,8 +44,7 @@ class _Serving:
 
     async def call_tool(self, context: Any, params: CallToolRequestParams) -> CallToolResult:
         """Make a call; only an unknown name is an error of the protocol."""
-        sending = Counted(context.session.report_progress)
-        try:
+        async with Counted(context.session.report_progress) as sending:
             result = await self._bridge.call(
                 params.name,
                 params.arguments or {},
@@ -53,8 +52,6 @@ class _Serving:
                 session=self._session(context),
                 on_progress=sending,
             )
-        finally:
-            await sending.end()
         failure = result.failure
         if failure is not None and failure.code is FailureCode.NOT_FOUND and not result.attempts:
             raise MCPError(INVALID_PARAMS, failure.render(), failure_for(failure))

@@ -9,6 +9,7 @@ import inspect
 import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
@@ -345,8 +346,7 @@ class HardenedToolset(AbstractToolset[Any]):
         """Make the call through the pipeline, under the agent's own call id."""
         conversation = ctx.conversation_id or ctx.run_id
         session = self._bridge.session(conversation, ctx, {RUN: ctx})
-        sending = _sending(ctx)
-        try:
+        async with _sending(ctx) as sending:
             result = await self._bridge.call(
                 name,
                 tool_args.text if isinstance(tool_args, _Text) else tool_args,
@@ -355,9 +355,6 @@ class HardenedToolset(AbstractToolset[Any]):
                 approved=ctx.tool_call_approved,
                 on_progress=sending,
             )
-        finally:
-            if sending is not None:
-                await sending.end()
         if self._bridge.asks(result) and result.failure is not None:
             raise exceptions.ApprovalRequired(metadata={"reason": result.failure.message})
         return _value(result)
@@ -410,11 +407,11 @@ if hasattr(messages, "CustomEvent"):
         total: float | None = None
 
 
-def _sending(ctx: RunContext[Any]) -> Sending | None:
+def _sending(ctx: RunContext[Any]) -> AbstractAsyncContextManager[Sending | None]:
     """What emits progress into the run's stream of events, where there is one."""
     emit = getattr(ctx, "emit", None)
     if emit is None:
-        return None
+        return nullcontext()
     return Sending(lambda done, total, text: emit(ToolProgress(text=text, done=done, total=total)))
 
 
