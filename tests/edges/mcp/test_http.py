@@ -1,5 +1,8 @@
 import asyncio
+import logging
 import time
+from base64 import b64encode
+from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx2
@@ -11,6 +14,8 @@ from tests.edges.mcp.conftest import Connect, Served, heard, until
 
 from seawall import FailureCode, Pipeline, Policies, RunPolicy
 from seawall.edges.mcp import http
+from seawall.edges.mcp.config import ServerConfig
+from seawall.testing import FakeClock
 
 POLICIES = Policies(default=RunPolicy(timeout_s=20, breaker=None))
 REVISIONS = {"auto": "2026-07-28", "handshake": "2025-11-25"}
@@ -31,6 +36,50 @@ async def test_both_revisions_are_spoken_over_http(
     (call,) = heard(served.log, "tools/call")
     assert call["headers"]["x-key"] == "k-123"
     assert call["headers"]["mcp-protocol-version"] == REVISIONS[protocol]
+
+
+async def test_a_key_in_an_address_reaches_the_server_and_no_log(
+    connected: Connect, served: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    served.start()
+    url = f"http://ann:s3cret-word@127.0.0.1:{served.port}/mcp?key=s3cret-key%20&n=1"
+    caplog.set_level(logging.DEBUG)
+
+    servers = await connected(ServerConfig(name="s", url=url))
+    result = await Pipeline(servers.registry, policies=POLICIES).call("s__echo", {"words": "hi"})
+
+    assert result.text == "hi"
+    (call,) = heard(served.log, "tools/call")
+    assert call["query"] == "key=s3cret-key%20&n=1"
+    assert call["headers"]["authorization"] == f"Basic {b64encode(b'ann:s3cret-word').decode()}"
+    assert caplog.records
+    assert "s3cret" not in caplog.text
+
+
+async def test_a_header_that_was_given_stands_above_a_name_in_the_address(
+    connected: Connect, served: Served
+) -> None:
+    served.start()
+    url = f"http://ann:word@127.0.0.1:{served.port}/mcp"
+
+    await connected(ServerConfig(name="s", url=url, headers={"authorization": "Bearer k"}))
+
+    (listed,) = heard(served.log, "tools/list")
+    assert listed["headers"]["authorization"] == "Bearer k"
+
+
+async def test_a_body_with_half_a_character_is_mended() -> None:
+    def answer(_: httpx2.Request) -> httpx2.Response:
+        async def body() -> AsyncIterator[bytes]:
+            yield rb'{"jsonrpc": "2.0", "id": 1, "result": {"a": "cut \ud83d"}}'
+
+        return httpx2.Response(200, content=body(), headers={"content-type": "application/json"})
+
+    careful = http._Careful(httpx2.MockTransport(answer), FakeClock(), 1_000)
+    async with httpx2.AsyncClient(transport=careful) as client:
+        found = (await client.get("http://h/mcp")).json()
+
+    assert found["result"] == {"a": "cut \ufffd"}
 
 
 async def test_in_the_stateless_revision_a_call_names_itself_in_headers(

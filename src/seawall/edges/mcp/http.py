@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -35,11 +36,28 @@ _NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 
 def http_client(config: ServerConfig, clock: Clock, max_bytes: int) -> httpx2.AsyncClient:
     """Make a client for one server. How long an answer may take is for the pipeline to say."""
+    url = httpx2.URL(config.url or "")
     return httpx2.AsyncClient(
-        headers={**config.headers, "Accept-Encoding": "identity"},
+        headers={**_credentials(url), **config.headers, "Accept-Encoding": "identity"},
         timeout=httpx2.Timeout(CONNECT_S, read=None, write=WRITE_S, pool=None),
-        transport=_Careful(_plain(config.url or ""), clock, max_bytes),
+        transport=_Careful(_plain(config.url or ""), clock, max_bytes, url.query),
     )
+
+
+def bare(url: str) -> str:
+    """An address for the SDK, without what may be secret in it.
+
+    The SDK and its HTTP client log addresses; here a key in the query, or a password, is put in
+    where the request leaves.
+    """
+    return str(httpx2.URL(url).copy_with(userinfo=b"", query=None, fragment=None))
+
+
+def _credentials(url: httpx2.URL) -> dict[str, str]:
+    if not url.userinfo:
+        return {}
+    pair = f"{url.username}:{url.password}".encode()
+    return {"Authorization": f"Basic {b64encode(pair).decode()}"}
 
 
 def _plain(url: str) -> httpx2.AsyncHTTPTransport:
@@ -53,21 +71,35 @@ def _plain(url: str) -> httpx2.AsyncHTTPTransport:
 
 
 class _Careful(httpx2.AsyncBaseTransport):
-    def __init__(self, inner: httpx2.AsyncBaseTransport, clock: Clock, max_bytes: int) -> None:
+    def __init__(
+        self, inner: httpx2.AsyncBaseTransport, clock: Clock, max_bytes: int, query: bytes = b""
+    ) -> None:
         self._inner = inner
         self._clock = clock
         self._max_bytes = max_bytes
+        self._query = query
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send it; what goes wrong is said as a JSON-RPC error."""
         try:
-            response = await self._inner.handle_async_request(request)
+            response = await self._inner.handle_async_request(self._whole_address(request))
             return await self._looked_at(request, response)
         except httpx2.TransportError as error:
             sent = not isinstance(error, _NOT_SENT)
             said = masked(str(error).strip())[:200] or "no reason was given"
             what = "the connection failed" if sent else "the server cannot be reached"
             return _error(request, UNREACHABLE, f"{what}: {said}", {"sent": sent})
+
+    def _whole_address(self, request: httpx2.Request) -> httpx2.Request:
+        if not self._query or request.url.query:  # a server that sends elsewhere says all of it
+            return request
+        return httpx2.Request(
+            request.method,
+            request.url.copy_with(query=self._query),
+            headers=request.headers,
+            stream=request.stream,
+            extensions=request.extensions,
+        )
 
     async def _looked_at(
         self, request: httpx2.Request, response: httpx2.Response

@@ -42,7 +42,7 @@ from pydantic import TypeAdapter, ValidationError
 from seawall import __version__
 from seawall.edges.mcp.codes import HTTP_STATUS, TOO_LARGE, UNREACHABLE
 from seawall.edges.mcp.detached import detached
-from seawall.edges.mcp.http import http_client
+from seawall.edges.mcp.http import bare, http_client
 from seawall.edges.mcp.lines import Tail
 from seawall.edges.mcp.stdio import Child
 
@@ -196,7 +196,7 @@ class Link:
         async with (
             http_client(config, self._clock, most) as client,
             streamable_http_client(
-                config.url, http_client=client, max_sse_event_size=most
+                bare(config.url), http_client=client, max_sse_event_size=most
             ) as streams,
         ):
             yield streams
