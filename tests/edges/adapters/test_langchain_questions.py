@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage
+from langchain_core.tools import ToolException
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
@@ -195,3 +196,16 @@ async def test_a_pipeline_that_asks_by_itself_interrupts_nothing() -> None:
 
     assert "__interrupt__" not in found
     assert sorted(shop.done) == ["drop users", "pay ann"]
+
+
+async def test_outside_of_a_graph_nobody_can_be_asked() -> None:
+    shop = Shop()
+    pay = next(one for one in to_langchain(shop.tools, approvals="framework") if one.name == "pay")
+
+    message = await pay.ainvoke(BOTH["messages"][0].tool_calls[0])
+    with pytest.raises(ToolException, match="approval required"):
+        await pay.ainvoke({"to": "ann"})
+
+    assert message.status == "error"
+    assert "approval required" in str(message.content)
+    assert shop.done == []

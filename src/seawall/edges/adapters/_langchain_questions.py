@@ -70,7 +70,7 @@ class Questions:
 
         None if nobody is to be asked. Raises LangGraph's interrupt until there is an answer.
         """
-        scratchpad = (config.get("configurable") or {}).get(SCRATCHPAD)
+        scratchpad = _scratchpad(config)
         together = _together(call, runtime, config)
         if not self._bridge.by_framework or scratchpad is None or len(together) < 2:
             return None
@@ -86,8 +86,10 @@ class Questions:
     def after(
         self, call: Asked, runtime: Any, config: RunnableConfig, result: ToolResult
     ) -> Answer:
-        """Ask for a call that its pipeline refused for want of an approval."""
-        if not self._bridge.asks(result) or len(_together(call, runtime, config)) > 1:
+        """Ask for a call that its pipeline refused for want of an approval, if a graph runs it."""
+        if not self._bridge.asks(result) or _scratchpad(config) is None:
+            return result
+        if len(_together(call, runtime, config)) > 1:
             return result
         said = "" if result.failure is None else result.failure.message
         return _answers([call], _interrupted([(call, said)]))[0]
@@ -114,6 +116,10 @@ class Questions:
         calls = [one for one, _ in wanted]
         found = _answers(calls, answer)
         return {one.id: (one.arguments, given) for one, given in zip(calls, found, strict=True)}
+
+
+def _scratchpad(config: RunnableConfig) -> Any:
+    return (config.get("configurable") or {}).get(SCRATCHPAD)
 
 
 def _together(call: Asked, runtime: Any, config: RunnableConfig) -> list[Asked]:
