@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tests.found import lacking
@@ -33,6 +33,17 @@ class PostgresServer:
         self._names = itertools.count(1)
         self.port = port
         self.process = process
+
+    def await_ready(self) -> None:
+        """Wait until it takes connections: its port is open before."""
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            assert self.process.poll() is None, "the server ended at once"
+            with suppress(subprocess.CalledProcessError):
+                self.tool("pg_isready")
+                return
+            time.sleep(0.05)
+        raise AssertionError("the server took no connections within a minute")
 
     def new_database(self) -> str:
         """Make an empty database; its URL."""
@@ -99,7 +110,9 @@ def running_postgres() -> Iterator[PostgresServer]:
         )
         try:
             _await_port(port, process)
-            yield PostgresServer(binaries, port, process)
+            server = PostgresServer(binaries, port, process)
+            server.await_ready()
+            yield server
         finally:
             process.terminate()
             process.wait(30)

@@ -13,10 +13,10 @@ from seawall.testing import scripted
 from seawall.toolkit.bundle import bundled
 
 KEY = bytes(range(32))
-GIVEN, GAVE, ENTRY, WRITTEN, FAILED = (
-    f"planted-{name}-8d1f" for name in ("argument", "result", "key", "note", "failure")
+GIVEN, GAVE, ENTRY, WRITTEN, FAILED, SPILT = (
+    f"planted-{name}-8d1f" for name in ("argument", "result", "key", "note", "failure", "spill")
 )
-SECRETS = (GIVEN, GAVE, ENTRY, WRITTEN, FAILED)
+SECRETS = (GIVEN, GAVE, ENTRY, WRITTEN, FAILED, SPILT)
 
 
 async def used(state: State) -> None:
@@ -24,9 +24,12 @@ async def used(state: State) -> None:
     tools = [
         scripted({"text": GAVE, "more": GAVE * 500}, name="act"),
         scripted(ValueError(FAILED), name="fail"),
+        scripted("." * 600 + SPILT + "." * 1_000, name="long"),
         *bundled(notes=state.notes),
     ]
-    policies = Policies(default=RunPolicy(max_result_bytes=1024), audit=AuditSettings(wait=True))
+    policies = Policies(
+        default=RunPolicy(max_result_bytes=1024, spill=True), audit=AuditSettings(wait=True)
+    )
     session = Session("s")
     async with Pipeline(tools, state=state, policies=policies) as pipeline:
         for name in ("act", "fail"):
@@ -42,8 +45,13 @@ async def used(state: State) -> None:
                 "steps": [{"tool": "act", "arguments": {"x": WRITTEN}}],
             }
         )
+        cut = await pipeline.call("long")
+        spill_id = cut.text.rpartition('"id": "')[2].partition('"')[0]
+        page = await pipeline.call("result_read", {"id": spill_id})
         found = await pipeline.call("note_search", {"query": WRITTEN})
         again = await pipeline.call("act", {"x": GIVEN, GIVEN: 1}, idempotency_key=ENTRY)
+    assert SPILT in page.text
+    assert SPILT not in cut.text
     assert WRITTEN in found.text
     assert GAVE in again.text
 

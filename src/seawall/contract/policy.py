@@ -139,6 +139,11 @@ class RunPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """Write down effects before and after; counts with a state that outlives the process only."""
     ledger_keep_s: float = 86_400.0
     """How long the outcome of a call with an idempotency key is kept."""
+    spill: bool = False
+    """Keep the text of results that `max_result_bytes` cuts, to be read with `result_read`; counts
+    with a state only."""
+    spill_keep_s: float = 3600.0
+    """How long such a text is kept."""
 
     def __post_init__(self) -> None:
         faults = Faults()
@@ -148,6 +153,7 @@ class RunPolicy(msgspec.Struct, frozen=True, kw_only=True):
             idle_timeout_s=self.idle_timeout_s,
             max_delay_s=self.max_delay_s,
             ledger_keep_s=self.ledger_keep_s,
+            spill_keep_s=self.spill_keep_s,
         )
         faults.not_negative(grace_s=self.grace_s, base_delay_s=self.base_delay_s)
         delays: Any = self.delays_s  # values come from anywhere, whatever their types say
@@ -174,6 +180,9 @@ class RunPolicy(msgspec.Struct, frozen=True, kw_only=True):
                 for name in ("rate_mode", "check_mode", "gate_mode", "max_concurrency_mode")
             },
         )
+        spill: Any = self.spill
+        if not isinstance(spill, bool):
+            faults.add("spill", f"must be true or false, not {self.spill!r}")
         faults.texts(rate_key=self.rate_key)
         if not faults.found and not _is_rate_key(self.rate_key):
             faults.add("rate_key", "takes any of tool, caller, session, or global alone")

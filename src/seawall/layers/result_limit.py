@@ -2,7 +2,8 @@
 
 Text keeps its head and its tail, with a line between them that says how much is missing. What has
 no meaning in part (pictures, sounds, resources, structured content) stays whole or is left out,
-and a line says so. Text goes first: the others stay where they fit beside it.
+and a line says so. Text goes first: the others stay where they fit beside it. Where the policy
+says `spill`, the whole text is kept in the state, and a line says how to read it.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from seawall.layers.result_sizes import (
     text_size,
     unseen_size,
 )
+from seawall.layers.result_spill import NOTE_BYTES, Spill, with_note
 from seawall.layers.text_ends import kept_ends, text_head
 
 if TYPE_CHECKING:
@@ -59,6 +61,7 @@ class ResultLimit:
     def __init__(self, context: LayerContext, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self._count = context.count
+        self.spill = Spill.for_tool(context, max_bytes)
 
     @classmethod
     def for_tool(cls, context: LayerContext) -> ResultLimit | None:
@@ -68,7 +71,8 @@ class ResultLimit:
 
     async def __call__(self, call: Invocation, proceed: Handler) -> ToolResult:
         """Cut what comes back, if it is too large."""
-        return self.cut(await proceed(call))
+        result = await proceed(call)
+        return self.cut(result) if self.spill is None else await self.spilled(call, result)
 
     def cut(self, result: ToolResult) -> ToolResult:
         """Give the result itself if it is small enough, else what is left of it."""
@@ -77,12 +81,21 @@ class ResultLimit:
             self._count(self.name, "cut")
         return fine
 
+    async def spilled(self, call: Invocation, result: ToolResult) -> ToolResult:
+        """Cut a result, and keep the whole text of one that is too large."""
+        fine = limited(result, self._max_bytes, NOTE_BYTES)
+        if fine is result or self.spill is None:
+            return fine
+        self._count(self.name, "cut")
+        return with_note(fine, await self.spill.kept(call.session, result))
 
-def limited(result: ToolResult, max_bytes: int) -> ToolResult:
+
+def limited(result: ToolResult, max_bytes: int, note_bytes: int = 0) -> ToolResult:
     """Bound what reaches the model: content, structured content and the failure.
 
     Gives the result itself if it is small enough, as one is that was cut before. Below 1024 bytes
-    the lines that say what is missing may come on top, 512 bytes at most.
+    the lines that say what is missing may come on top, 512 bytes at most. Of what is cut,
+    `note_bytes` more are kept free.
     """
     content = result.content
     if len(content) == 1 and result.structured_content is None and result.failure is None:
@@ -94,11 +107,11 @@ def limited(result: ToolResult, max_bytes: int) -> ToolResult:
             and block.annotations is block.meta is None
         ):
             return result
-    return result if size_of(result) <= max_bytes else _cut(result, max_bytes)
+    return result if size_of(result) <= max_bytes else _cut(result, max_bytes, note_bytes)
 
 
-def _cut(result: ToolResult, max_bytes: int) -> ToolResult:
-    budget = max(max_bytes - RESERVED_BYTES, max_bytes // 2)
+def _cut(result: ToolResult, max_bytes: int, note_bytes: int) -> ToolResult:
+    budget = max(max_bytes - RESERVED_BYTES - note_bytes, max_bytes // 2)
     if result.failure is not None:
         result, budget = _with_short_failure(result, result.failure, budget)
     blocks = list(enumerate(result.content))

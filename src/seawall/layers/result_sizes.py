@@ -69,11 +69,22 @@ def text_size(text: str) -> int:
 
 def json_size(value: Any) -> float:
     """Count the bytes of the JSON text; infinite if there is none."""
+    written = _json(value)
+    return math.inf if written is None else len(written)
+
+
+def json_text(value: Any) -> str:
+    """Write the JSON text; empty if there is none."""
+    written = _json(value)
+    return "" if written is None else written.decode()
+
+
+def _json(value: Any) -> bytes | None:
     try:
-        return len(_encode(value))
+        return _encode(value)
     except (TypeError, ValueError, OverflowError, RecursionError):
         pass  # integers beyond 64 bits and lone surrogates: the slower writer knows them
     try:
-        return len(json.dumps(value))
+        return json.dumps(value).encode()
     except (TypeError, ValueError, RecursionError):
-        return math.inf
+        return None

@@ -16,6 +16,7 @@ from seawall.contract.failure import FailureCode
 from seawall.contract.result import ToolResult
 from seawall.layers.environment import Environment
 from seawall.layers.ledger import EffectLedger
+from seawall.layers.result_spill import SpillStore
 from seawall.layers.risk_gate import Gate, RiskGate
 from seawall.layers.risk_policies import AllowlistPolicy, CallPolicy
 from seawall.layers.risk_rules import RuledPolicy
@@ -36,6 +37,7 @@ from seawall.orchestration.home import Home
 from seawall.orchestration.hooked import Hooks
 from seawall.orchestration.loop import LoopDetector
 from seawall.orchestration.loop_policy import BY_SESSION, LoopPolicy, chosen
+from seawall.orchestration.result_read import offer_result_read
 from seawall.orchestration.status import Breakers, gauges
 from seawall.orchestration.turn import Doors, Turn
 from seawall.orchestration.unknown import no_such_tool, quarantined
@@ -222,8 +224,9 @@ class Pipeline:
         self._resuming = Resuming(grounds, self.approvals)
         for tool in self.registry:
             if self.registry.quarantine_reason(tool.name) is None:
-                self.tool_added(tool)
+                self._take(tool)
         self.registry.watch(self)
+        self._offer_result_read()
         self._unwatch = _watched(self, self._gauges, self.metrics)
 
     def _watch_for_loops(self, policies: Policies) -> None:
@@ -244,9 +247,10 @@ class Pipeline:
 
     def _stores(self) -> dict[type, Any]:
         """What layers need of the state, by the protocols that they declare."""
-        if self.state is None or self.state.ledger is None:
+        if self.state is None:
             return {}
-        return {EffectLedger: self.state.ledger}
+        stores = {EffectLedger: self.state.ledger, SpillStore: self.state.spills}
+        return {kind: store for kind, store in stores.items() if store is not None}
 
     def _made_gate(
         self,
@@ -472,7 +476,7 @@ class Pipeline:
 
     async def _audited(self, route: Route, call: Invocation, result: ToolResult) -> ToolResult:
         """Close the books of a call, and wait for the entry if it is one to be waited for."""
-        result = route.finish(call, result)
+        result = await route.spilled(call, result)
         if self._audit is not None and self._audit.due:
             await self._audit.settle()
         return result
@@ -560,6 +564,7 @@ class Pipeline:
         for name, route in present:
             if self._routes.get(name) is route:
                 self._routes[name] = self._builder.route(route.tool)
+        self._offer_result_read()
 
     def policy_of(self, name: str) -> Any:
         """The policy under which a tool runs now, or None for a name that cannot be called."""
@@ -579,8 +584,18 @@ class Pipeline:
 
     def tool_added(self, tool: Tool) -> None:
         """Compose the chain of a tool that comes in; called by the registry."""
-        self._routes[tool.name] = self._builder.route(tool)
+        if self._take(tool).spill is not None:
+            self._offer_result_read()
+
+    def _take(self, tool: Tool) -> Route:
+        route = self._routes[tool.name] = self._builder.route(tool)
         self._set_aside.pop(tool.name, None)
+        return route
+
+    def _offer_result_read(self) -> None:
+        """Let models read what is kept of cut results, if any is."""
+        if any(route.spill is not None for route in self._routes.values()):
+            offer_result_read(self.registry)
 
     def tool_removed(self, name: str) -> None:
         """Forget the chain of a tool that went; its bucket and circuit are set aside."""

@@ -12,7 +12,7 @@ from seawall.pipeline.invocation import why_cancelled
 from seawall.pipeline.recorder import Finished, OnAttempt, OnCall, OnEvent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from seawall.contract.policy import RunPolicy
     from seawall.contract.result import ToolResult
@@ -69,6 +69,7 @@ class Route:
         "handle",
         "policy",
         "prepare",
+        "spill",
         "tool",
     )
 
@@ -84,6 +85,7 @@ class Route:
         digester: Digester,
         origin: float,
         limit: Callable[[ToolResult], ToolResult] | None,
+        spill: Callable[[Invocation, ToolResult], Awaitable[ToolResult]] | None = None,
     ) -> None:
         self.tool = tool
         self.policy = policy
@@ -97,6 +99,8 @@ class Route:
         self._digester = digester
         self._origin = origin
         self._limit = limit
+        self.spill = spill
+        """Cuts as the limit does, and keeps what is cut; None where nothing is kept."""
         self.calls = InFlight()
 
     @property
@@ -114,9 +118,27 @@ class Route:
             self.bounded = self._make_bounded()
         return self.bounded
 
-    def finish(self, call: Invocation, result: ToolResult) -> ToolResult:
-        """Close the books of a call that came to a result; gives the result in its final form."""
-        now = self._now()
+    async def spilled(self, call: Invocation, result: ToolResult) -> ToolResult:
+        """Close the books of a call, and keep what its result is cut by."""
+        if self.spill is None:
+            return self.finish(call, result)
+        ended = self._now()
+        try:
+            fine = await self.spill(call, result)
+        except BaseException:
+            # Who is cancelled meanwhile hears nothing of it, but the call came to its end.
+            self.finish(call, result)
+            raise
+        return self.finish(call, fine, ended)
+
+    def finish(
+        self, call: Invocation, result: ToolResult, ended: float | None = None
+    ) -> ToolResult:
+        """Close the books of a call that came to a result; gives the result in its final form.
+
+        A result that was cut already comes with the time at which the call `ended`.
+        """
+        now = self._now() if ended is None else ended
         failure = result.failure
         if failure is None:
             outcome, reason, layer = Outcome.SUCCESS, "", ""
@@ -129,7 +151,7 @@ class Route:
             self._without_attempt(call, outcome, reason, now)
         if result.call_id is not call.call_id or result.attempts != call.attempt:
             result = completed(result, call)
-        if self._limit is not None:
+        if self._limit is not None and ended is None:
             result = self._limit(result)
         self._finished(call, outcome, reason, layer, now, result)
         return result

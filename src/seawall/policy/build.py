@@ -214,6 +214,7 @@ class Builder:
             return surrounded(tool, handler, self._recorders)
 
         plain = context(bounded=False)
+        limit = ResultLimit.for_tool(plain) if ResultLimit in self._layers else None
 
         return Route(
             tool,
@@ -225,7 +226,8 @@ class Builder:
             self._clock,
             self._digester,
             self._origin,
-            self._result_limit(plain),
+            None if limit is None else limit.cut,
+            None if limit is None or limit.spill is None else limit.spilled,
         )
 
     def books(self, tool: Tool) -> Route:
@@ -315,10 +317,6 @@ class Builder:
             {Gate: gate},
         )
         return RiskGate.for_tool(context)
-
-    def _result_limit(self, context: LayerContext) -> Callable[[ToolResult], ToolResult] | None:
-        limit = ResultLimit.for_tool(context) if ResultLimit in self._layers else None
-        return None if limit is None else limit.cut
 
     def _checks(self, policy: RunPolicy) -> bool:
         return policy.check_mode != "off" and ArgumentCheck in self._layers

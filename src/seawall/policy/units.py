@@ -152,6 +152,8 @@ RUN_READERS: Mapping[str, Reader] = {
     "output": text,
     "ledger": text,
     "ledger_keep_s": duration,
+    "spill": flag,
+    "spill_keep_s": duration,
 }
 """All keys of a rule but `preset` and those that are tables."""
 

@@ -150,9 +150,16 @@ class Database:
         if here is None or not here.is_current():
             if here is not None:
                 here.leave()
-            here = self._here = _Here(_engine(self._address, self.timeout_s))
+            here = self._here = _Here(self._engine())
             self._generation += 1
         return here
+
+    def _engine(self) -> AsyncEngine:
+        try:
+            return _engine(self._address, self.timeout_s)
+        except OSError as error:
+            names = ", ".join(type_names(error)[:3])
+            raise StoreUnavailable(self.shown, names, may_have_written=False) from error
 
     async def _bounded(self, work: Callable[[], Awaitable[T]], *, goes_on: bool) -> T:
         """Run in a task of its own, which is left alone with what it still does when time is up."""

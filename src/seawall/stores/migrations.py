@@ -86,5 +86,24 @@ _APPROVALS: Migration = (
     )""",
 )
 
-MIGRATIONS: tuple[Migration, ...] = (_FIRST, _APPROVALS)
+_SPILLS: Migration = (
+    """CREATE TABLE spills (
+        id TEXT NOT NULL PRIMARY KEY,
+        owner TEXT NOT NULL,
+        created {double} NOT NULL,
+        expires {double} NOT NULL,
+        size BIGINT NOT NULL,
+        page_bytes BIGINT NOT NULL
+    )""",
+    "CREATE INDEX spills_by_owner ON spills (owner, created)",
+    "CREATE INDEX spills_by_age ON spills (created)",
+    """CREATE TABLE spill_parts (
+        spill TEXT NOT NULL,
+        number INTEGER NOT NULL,
+        sealed {blob} NOT NULL,
+        PRIMARY KEY (spill, number)
+    )""",
+)
+
+MIGRATIONS: tuple[Migration, ...] = (_FIRST, _APPROVALS, _SPILLS)
 """All steps; the version of a state is how many of them it has seen."""

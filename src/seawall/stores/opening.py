@@ -9,6 +9,7 @@ from seawall.pipeline.chance import Chance, SystemChance
 from seawall.pipeline.clock import Clock, SystemClock
 from seawall.stores.address import address_of
 from seawall.stores.keys import keys_for
+from seawall.stores.memory_spills import MemorySpills
 from seawall.stores.seal import Seal
 from seawall.stores.state import State
 
@@ -38,7 +39,7 @@ def open_state(
     clock = clock or SystemClock()
     address = address_of(url)
     if address.kind == "memory":
-        return State(address, clock)
+        return State(address, clock, spills=MemorySpills(clock))
     return _durable(address, key, clock, chance or SystemChance(), timeout_s)
 
 
@@ -57,6 +58,7 @@ def _durable(
     from seawall.stores.sql_ledger import SqlLedger  # noqa: PLC0415  # as above
     from seawall.stores.sql_notes import SqlNotes  # noqa: PLC0415  # as above
     from seawall.stores.sql_shortcuts import SqlShortcuts  # noqa: PLC0415  # as above
+    from seawall.stores.sql_spills import SqlSpills  # noqa: PLC0415  # as above
 
     keys = _keys(address, key)
     seal = None if keys is None else Seal(keys)
@@ -74,6 +76,7 @@ def _durable(
         ledger=SqlLedger(database, owners, audit, seal, clock),
         notes=None if seal is None else SqlNotes(database, seal),
         shortcuts=None if seal is None else SqlShortcuts(database, seal),
+        spills=None if seal is None else SqlSpills(database, seal),
     )
 
 

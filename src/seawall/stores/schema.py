@@ -105,3 +105,25 @@ approval_payloads = Table(
     Column("sealed", LargeBinary, nullable=False),
 )
 """Their arguments and results."""
+
+spills = Table(
+    "spills",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("owner", Text, nullable=False),
+    Column("created", Double, nullable=False),
+    Column("expires", Double, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("page_bytes", BigInteger, nullable=False),
+    Index("spills_by_owner", "owner", "created"),
+    Index("spills_by_age", "created"),
+)
+
+spill_parts = Table(
+    "spill_parts",
+    metadata,
+    Column("spill", Text, primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("sealed", LargeBinary, nullable=False),
+)
+"""The text of a spill, in parts of the same length, so that a page does not open all of it."""

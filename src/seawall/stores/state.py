@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     from seawall.stores.address import Address
     from seawall.stores.database import Database
     from seawall.stores.keys import Keys
+    from seawall.stores.memory_spills import MemorySpills
     from seawall.stores.owners import Owners
     from seawall.stores.seal import Seal
     from seawall.stores.sql_audit import SqlAudit
     from seawall.stores.sql_ledger import SqlLedger
     from seawall.stores.sql_notes import SqlNotes
     from seawall.stores.sql_shortcuts import SqlShortcuts
+    from seawall.stores.sql_spills import SqlSpills
 
 
 class State:
@@ -42,6 +44,7 @@ class State:
         ledger: SqlLedger | None = None,
         notes: SqlNotes | None = None,
         shortcuts: SqlShortcuts | None = None,
+        spills: MemorySpills | SqlSpills | None = None,
     ) -> None:
         self.shown = address.shown
         """The address, without what is secret in it."""
@@ -60,6 +63,8 @@ class State:
         self.notes = notes
         """None in memory and without a key, as for shortcuts: both are sealed."""
         self.shortcuts = shortcuts
+        self.spills = spills
+        """What result limits cut; None in a database without a key."""
         self._keys = keys
         self._users: WeakSet[Any] = WeakSet()
 
