@@ -397,9 +397,14 @@ async def test_what_cannot_be_written_down_is_not_run(
     state: State, payments: Payments, at: str
 ) -> None:
     state.ledger = Failing(at)  # type: ignore[assignment]  # as much of one as is needed
-    result = await piped(state, payments.tool()).call("pay", {"amount": 5})
+    pipeline = piped(state, payments.tool())
+    result = await pipeline.call("pay", {"amount": 5})
 
     assert reason_of(result) == "ledger_unavailable"
+    assert (
+        b'seawall_store_fallbacks_total{mode="fail_closed",store="ledger"} 1.0'
+        in pipeline.metrics.text()
+    )
     assert result.failure is not None
     assert (result.failure.may_have_run, result.failure.retryable) == (False, True)
     assert payments.made == []
@@ -414,7 +419,7 @@ async def test_an_answer_is_given_even_if_it_cannot_be_written_down(
     result = await pipeline.call("pay", {"amount": 5})
 
     assert result.structured_content == {"receipt": 1}
-    assert b'event="unsettled"' in pipeline.metrics.text()
+    assert b'event="store_unsettled"' in pipeline.metrics.text()
 
 
 async def test_a_refusal_behind_the_ledger_withdraws_the_intent(

@@ -384,3 +384,37 @@ def test_without_a_loop_an_entry_waits_for_the_end() -> None:
     asyncio.run(audit.aclose())
 
     assert len(log.entries) == 1
+
+
+async def test_each_failed_try_and_each_dropped_entry_is_counted() -> None:
+    log, clock, failures = Log(), FakeClock(), [0]
+
+    def failed() -> None:
+        failures[0] += 1
+
+    log.away = 2
+    audit = Audit(log, clock, failed=failed)
+    end(audit, finished())
+    await clock.advance(BATCH_S)
+    assert failures == [1]
+    await clock.advance(1.0)
+    assert failures == [2]
+    await clock.advance(MAX_PAUSE_S)
+    assert (failures, len(log.entries)) == ([2], 1)
+
+    for number in range(MAX_QUEUED + 3):
+        end(audit, finished(str(number)))
+    assert failures == [5]
+    await audit.aclose()
+
+
+async def test_a_pipeline_counts_what_its_audit_log_cannot_take() -> None:
+    state = open_state("memory:")
+    log = Log()
+    log.away = 1
+    state.audit = log  # type: ignore[assignment]  # as much of one as is needed
+    policies = Policies(audit=AuditSettings(wait=True))
+    async with Pipeline([scripted(1, name="pay")], state=state, policies=policies) as pipeline:
+        await pipeline.call("pay")
+
+        assert b"seawall_audit_failures_total 1.0" in pipeline.metrics.text()

@@ -98,6 +98,7 @@ class Ledger:
         intent = self._intent(call)
         begun = await self._begin(intent)
         if begun is None:
+            self._count(self.name, "store_fail_closed")
             return self._unavailable(call)
         if begun.earlier is not None:
             return self._answered(call, begun)
@@ -159,7 +160,7 @@ class Ledger:
         )
         if not kept:
             # The answer is true all the same; if the process ends too, it counts as not known.
-            self._count(self.name, "unsettled")
+            self._count(self.name, "store_unsettled")
 
     async def _kept(self, settled: Settled) -> bool:
         await self._ledger.settle(settled)

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 RESULT_READ = "result_read"
 """The tool with which a model reads on; what it gives is never kept again."""
 
+LAYER = "result_limit"
+"""It counts under the name of the layer whose part it is."""
+
 NOTE_BYTES = 192
 """Kept free for the line that says how to read on, and for the one below each page."""
 
@@ -75,8 +78,11 @@ class Spill:
             lambda: self._keep(spill_id, owner_of(session, self._chance.token), data),
             lambda _: False,
         )
-        self._count("result_limit", "spilled" if done else "store_not_kept")
-        return self._note(spill_id, len(whole)) if done else NOT_KEPT
+        if not done:
+            self._count(LAYER, "store_not_kept")
+            return NOT_KEPT
+        self._count(LAYER, "spilled")
+        return self._note(spill_id, len(whole))
 
     async def _keep(self, spill_id: str, owner: str, data: bytes) -> bool:
         await self._store.keep(spill_id, owner, data, self._page_bytes, self._keep_s)

@@ -241,7 +241,13 @@ class Pipeline:
         if self.state is None:
             return None
         settings = self.policies.audit
-        audit = Audit(self.state.audit, self.clock, calls=settings.calls, wait=settings.wait)
+        audit = Audit(
+            self.state.audit,
+            self.clock,
+            calls=settings.calls,
+            wait=settings.wait,
+            failed=self.metrics.audit_failed,
+        )
         self.state.serves(audit)
         return audit
 

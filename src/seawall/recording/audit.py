@@ -53,12 +53,20 @@ class Audit:
     """A recorder that keeps calls and turns in an audit store."""
 
     def __init__(
-        self, store: AuditStore, clock: Clock, *, calls: str = "all", wait: bool = False
+        self,
+        store: AuditStore,
+        clock: Clock,
+        *,
+        calls: str = "all",
+        wait: bool = False,
+        failed: Callable[[], None] = lambda: None,
     ) -> None:
         self._store = store
         self._clock = clock
         self._calls = calls
         self._wait = wait
+        self._failed = failed
+        """Told of each try to write that failed, and of each entry that was dropped."""
         self._queue: deque[AuditEntry] = deque()
         self._lost = 0
         self._pause_s = 0.0
@@ -138,6 +146,7 @@ class Audit:
     def _put(self, entry: AuditEntry) -> None:
         if len(self._queue) >= MAX_QUEUED:
             self._lost += 1
+            self._failed()
             return
         self._queue.append(entry)
         if self._writer is None:
@@ -191,6 +200,7 @@ class Audit:
             batch = list(islice(self._queue, MAX_BATCH))
             gap = [self._gap(lost)] if lost and len(batch) == len(self._queue) else []
             if not await self._kept([*batch, *gap]):
+                self._failed()
                 return False
             for _ in batch:
                 self._queue.popleft()

@@ -99,7 +99,10 @@ LOOP_STOPS = Family(
     "Calls that were refused because the model repeats itself.",
 )
 AUDIT_FAILURES = Family(
-    "seawall_audit_failures", "counter", (), "Entries of the audit log that could not be written."
+    "seawall_audit_failures",
+    "counter",
+    (),
+    "Tries to write the audit log that failed, and entries dropped.",
 )
 CALL_DURATION = Family(
     "seawall_call_duration_seconds",

@@ -97,7 +97,7 @@ class Metrics:
         self.shared.stopped(detector)
 
     def audit_failed(self) -> None:
-        """Count an entry of the audit log that could not be written."""
+        """Count a try to write the audit log that failed, or an entry that was dropped."""
         self.shared.lost_audit()
 
     def forget(self, tool: str) -> None:

@@ -33,8 +33,10 @@ ADAPTERS = {
     "langchain_core": "seawall.edges.adapters.langchain",
     "mcp": "seawall.edges.mcp.adapter",
     "pydantic_ai": "seawall.edges.adapters.pydantic_ai",
+    "seawall": "seawall.edges.mcp.adapter",
 }
-"""Who is asked about objects whose classes come from a package; imported when one is seen."""
+"""Who is asked about objects whose classes come from a package; imported when one is seen. What of
+ours is a tool already was looked at before."""
 
 EXTRAS = {
     "agents": "openai-agents",
@@ -67,8 +69,9 @@ def wrap(
     a mapping of functions. `annotations` says by name what a tool does, where its framework has no
     words for it: only what is known to be safe is tried again.
 
-    Anything else is a `ConfigurationError`. A framework's tool whose schema is no good is
-    quarantined.
+    Sessions and servers of MCP have to be asked for their tools, which `wrap` cannot wait for: the
+    error says how it is done. Anything else is a `ConfigurationError` too. A framework's tool whose
+    schema is no good is quarantined.
     """
     if isinstance(source, Registry) and not annotations:
         return source

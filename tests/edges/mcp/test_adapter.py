@@ -6,10 +6,13 @@ import pytest
 from mcp import Client
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
-from tests.edges.mcp.conftest import Served, heard, until
+from tests.edges.mcp.conftest import Connect, Served, heard, nasty, until
 
-from seawall import ConfigurationError, FailureCode, Pipeline, Policies, Registry, RunPolicy
+from seawall import ConfigurationError, FailureCode, Pipeline, Policies, Registry, RunPolicy, wrap
+from seawall.edges import mcp
 from seawall.edges.mcp.adapter import tools_of, tools_of_session
+from seawall.edges.mcp.config import ServerConfig
+from seawall.edges.mcp.servers import connect
 
 POLICIES = Policies(default=RunPolicy(timeout_s=20, breaker=None))
 
@@ -85,9 +88,30 @@ async def test_a_session_that_has_ended_gives_a_failure() -> None:
 
 async def test_wrapping_a_session_says_how_its_tools_are_had() -> None:
     async with Client(server()) as client:
-        with pytest.raises(ConfigurationError, match="await tools_of_session"):
-            tools_of(client)
-        with pytest.raises(ConfigurationError, match="await tools_of_session"):
-            tools_of(client.session)
+        for session in (client, client.session):
+            for source in (session, [session], {"one": session}):
+                with pytest.raises(ConfigurationError, match="await tools_of_session"):
+                    wrap(source)
 
     assert tools_of([]) is None
+
+
+@pytest.mark.parametrize("listed", [False, True])
+def test_wrapping_a_server_that_is_configured_says_how_its_tools_are_had(listed: bool) -> None:
+    config = ServerConfig(name="s", command=("server",))
+
+    with pytest.raises(ConfigurationError, match=r"\(await connect\(config\)\)\.registry"):
+        wrap([config] if listed else config)
+
+
+async def test_what_the_instructions_name_is_there(connected: Connect) -> None:
+    servers = await connected(nasty(tools={"t": "meta"}))
+
+    assert set(wrap(servers.registry).names()) == {"n__t"}
+    assert mcp.tools_of_session is tools_of_session
+    assert mcp.connect is connect
+
+
+def test_other_things_of_ours_are_told_as_before() -> None:
+    with pytest.raises(ConfigurationError, match="cannot make a registry of Policies"):
+        wrap(Policies.default())

@@ -11,11 +11,15 @@ from unittest.mock import Mock
 
 import mcp_types as types
 import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from tests.edges.mcp.conftest import NASTY, Connect, heard, nasty, until
 
 from seawall import BreakerPolicy, FailureCode, Pipeline, Policies, RunPolicy
 from seawall.edges.mcp.options import McpOptions
 from seawall.edges.mcp.server import Server
+from seawall.recording.otel import OpenTelemetry
 from seawall.testing import FakeClock, FixedChance
 
 LINE = 200_000
@@ -246,6 +250,32 @@ async def test_every_call_asks_for_progress_and_carries_what_the_hook_gives(
     meta = json.loads(result.text)
     assert meta["vendor/call"] == "c7"
     assert "progressToken" in meta
+
+
+async def test_the_span_of_the_call_is_the_parent_of_what_the_server_does(
+    connected: Connect,
+) -> None:
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    servers = await connected(nasty(tools={"t": "meta"}), meta=lambda _: {"vendor/k": 1})
+    pipeline = Pipeline(
+        servers.registry, policies=policies(), recorders=[OpenTelemetry(tracer_provider=provider)]
+    )
+
+    results = [await pipeline.call("n__t") for _ in range(2)]
+
+    spans = exporter.get_finished_spans()
+    assert [span.name for span in spans] == ["execute_tool n__t"] * 2
+    for result, span in zip(results, spans, strict=True):
+        meta = json.loads(result.text)
+        assert span.context is not None
+        assert meta["vendor/k"] == 1
+        _, trace_id, parent_id, _ = meta["traceparent"].split("-")
+        assert (int(trace_id, 16), int(parent_id, 16)) == (
+            span.context.trace_id,
+            span.context.span_id,
+        )
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from seawall.contract.errors import ConfigurationError
 from seawall.edges.mcp.answers import result_of_answer
 from seawall.edges.mcp.codes import CONNECTION_CLOSED, result_of_error
+from seawall.edges.mcp.config import ServerConfig
 from seawall.edges.mcp.definitions import tool_from_mcp
 from seawall.edges.mcp.detached import detached
 from seawall.edges.mcp.extra import need_sdk
@@ -34,19 +35,31 @@ MAX_PAGES = 200
 
 
 def tools_of(source: Any) -> Iterable[Tool] | None:
-    """Say how the tools of a session are had, which takes asking its server.
+    """Say how the tools of a session or of a server are had, which takes asking it.
 
-    Gives None for what is no session.
+    Gives None for what is neither.
     """
-    need_sdk()
-    from mcp import Client, ClientSession  # noqa: PLC0415  # part of the extra
-
-    if isinstance(source, (Client, ClientSession)):
+    kind = type(source).__name__
+    if isinstance(source, ServerConfig):
         raise ConfigurationError(
-            f"the tools of a {type(source).__name__} have to be asked for:"
+            f"the tools of a {kind} have to be asked for: registry = (await connect(config))"
+            ".registry, from seawall.edges.mcp"
+        )
+    need_sdk()
+    if _is_session(source):
+        raise ConfigurationError(
+            f"the tools of a {kind} have to be asked for:"
             " registry = await tools_of_session(session), from seawall.edges.mcp"
         )
     return None
+
+
+def _is_session(source: Any) -> bool:
+    if not any(base.__module__.partition(".")[0] == "mcp" for base in type(source).__mro__):
+        return False
+    from mcp import Client, ClientSession  # noqa: PLC0415  # part of the extra
+
+    return isinstance(source, (Client, ClientSession))
 
 
 async def tools_of_session(
