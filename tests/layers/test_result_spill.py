@@ -158,5 +158,6 @@ def test_nameless_sessions_are_told_apart_and_named_ones_are_not() -> None:
     nameless, other = Session(), Session()
     assert owner(nameless) == owner(nameless) == owner(nameless.offering({})) != owner(other)
     assert owner(Session("a")) == owner(Session("a")) != owner(Session("b"))
+    assert owner(Session(caller="x")) == owner(Session(caller="x")) != owner(Session("x"))
     assert owner(Session("a", caller="x")) != owner(Session("a", caller="y"))
     assert owner(Session("a:b", caller="c")) != owner(Session("a", caller="b:c"))

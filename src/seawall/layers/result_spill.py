@@ -107,13 +107,13 @@ def page_bytes(max_bytes: int) -> int:
 
 
 def owner_of(session: Session, token: Any) -> str:
-    """Who may read what a session's calls gave: who has its id and its caller, or it alone."""
-    if session.id:
+    """Who may read what a session's calls gave: who has its id and caller, or without them it."""
+    if session.id or session.caller:
         return f"session:{len(session.id)}:{session.id}:{session.caller}"
     drawn = session.memory.get(_OWNER)
     if drawn is None:
         drawn = session.memory[_OWNER] = token(16)
-    return f"nameless:{drawn}:{session.caller}"
+    return f"nameless:{drawn}"
 
 
 def whole_text(result: ToolResult) -> str:

@@ -13,7 +13,7 @@ import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
@@ -165,3 +165,67 @@ def test_no_log_line_has_a_secret(tmp_path: Path) -> None:
 
     assert "planted" not in said
     assert "caller-secret" not in said
+
+
+LONG = textwrap.dedent(
+    """
+    from seawall import Annotations, tool
+
+    @tool(annotations=Annotations.for_reading())
+    async def long() -> str:
+        "Say much."
+        return "".join(f"line {number}\\n" for number in range(2_000))
+
+    registry = [long]
+    """
+)
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_what_a_limit_cuts_is_read_on_after_a_restart_if_there_is_a_state(
+    tmp_path: Path, durable: bool
+) -> None:
+    (tmp_path / "long.py").write_text(LONG)
+    (tmp_path / "spill.toml").write_text(
+        '[families.all]\nmatch = "*"\nmax_result_bytes = 2000\nspill = true\n'
+    )
+    options = ["--registry", "long:registry", "--policy", "spill.toml"]
+    if durable:
+        options += ["--state", "sqlite:///kept/state.db"]
+
+    def called(base: str, tool: str, arguments: dict[str, str]) -> dict[str, Any]:
+        body = {"tool": tool, "arguments": arguments, "sessionId": "s"}
+        answer = httpx.post(f"{base}/tools/call", json=body)
+        found: dict[str, Any] = answer.json()
+        return found
+
+    with serving(tmp_path, *options) as served:
+        cut = called(served.base, "long", {})["text"]
+        spill_id = cut.rpartition('"id": "')[2].partition('"')[0]
+        page = called(served.base, "result_read", {"id": spill_id})
+        served.process.send_signal(signal.SIGTERM)
+        rest = served.process.stderr.read() if served.process.stderr else ""
+        served.process.wait(20)
+    with serving(tmp_path, *options) as served:
+        again = called(served.base, "result_read", {"id": spill_id})
+
+    assert page["text"].startswith("line 0\nline 1\n")
+    assert ("--state keeps it" in rest) is not durable
+    assert again.get("text", "").startswith("line 0\n") is durable
+    assert (tmp_path / "kept" / "state.db").exists() is durable
+
+
+def test_a_state_that_cannot_be_reached_is_said_at_the_start(tmp_path: Path) -> None:
+    (tmp_path / "state.db").mkdir()
+    ran = subprocess.run(
+        [sys.executable, "-m", "seawall", "serve", "--state", f"sqlite:///{tmp_path}/state.db"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")},
+        timeout=60,
+    )
+
+    assert ran.returncode == 2
+    assert "error: " in ran.stderr
+    assert "Traceback" not in ran.stderr

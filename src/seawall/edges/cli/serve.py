@@ -51,7 +51,7 @@ def serve(options: ServeOptions, paper: Paper) -> None:
     except ModuleNotFoundError as error:
         said = f"the gateway needs {error.name}; run `pip install 'seawall[gateway]'`"
         raise ConfigurationError(said) from error
-    policies, state = policies_from(options.policy), state_from(options.state)
+    policies, state = policies_from(options.policy), state_from(options.state or "memory:")
     tokens, where = _tokens(options)
     settings = _settings(options, policies, tokens)
 
@@ -64,8 +64,8 @@ def serve(options: ServeOptions, paper: Paper) -> None:
             paper.text(f"{len(registry)} tools at {address}")
             if where is not None:
                 paper.text(f"the token for approvals and administration is in {where}")
-            if state is None:
-                paper.text("approvals are kept in memory until this ends; keep them with --state")
+            if state is None or not state.durable:
+                paper.text("what is kept is in memory, and gone when this ends; --state keeps it")
 
         async with kept(state):
             await run(pipeline, settings, started)
