@@ -1,9 +1,12 @@
 import asyncio
+import gc
 import os
 import signal
 import stat
 import subprocess
 import sys
+import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -188,24 +191,32 @@ async def test_a_write_goes_on_when_its_caller_is_cancelled(state_url: str) -> N
         assert await database_of(again).read(owners) == ["a"]
 
 
-async def test_a_read_ends_with_its_caller(state_url: str) -> None:
-    async with open_state(state_url) as state:
-        begun, ended = asyncio.Event(), asyncio.Event()
+def test_a_read_whose_caller_goes_at_any_moment_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raised: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", raised.append)
+    monkeypatch.setattr(sys, "unraisablehook", raised.append)
+    url = f"sqlite:///{tmp_path}/state.db"
 
-        async def read_for_ever(_: AsyncConnection) -> None:
-            begun.set()
-            try:
-                await asyncio.Event().wait()
-            finally:
-                ended.set()
-
-        caller = asyncio.create_task(database_of(state).read(read_for_ever))
-        await begun.wait()
+    async def go(moment: int) -> None:
+        state = open_state(url)
+        caller = asyncio.create_task(database_of(state).read(owners))
+        for _ in range(moment):
+            await asyncio.sleep(0.0003)  # a connection takes some turns and threads to open
         caller.cancel()
-        with pytest.raises(asyncio.CancelledError):
+        with suppress(asyncio.CancelledError):
             await caller
+        await state.aclose()
 
-        await ended.wait()
+    for moment in range(40):
+        asyncio.run(go(moment))  # a driver's thread that outlives its loop ends with an error
+    gc.collect()
+    for thread in threading.enumerate():
+        if "_connection_worker" in thread.name:
+            thread.join(10)
+            assert not thread.is_alive()
+    assert raised == []
 
 
 async def test_work_that_does_not_end_is_given_up(state_url: str) -> None:

@@ -5,7 +5,8 @@
 
 `work` is given a connection inside a transaction of its own, committed when `work` returns. What
 goes wrong with the database is one error, `StoreUnavailable`, after `timeout_s` at the latest.
-A write goes on when its caller is cancelled: whether it was committed would be unknown otherwise.
+It goes on when its caller is cancelled: whether a write was committed would be unknown otherwise,
+and a driver that is broken off in the middle leaves a connection, and a thread, that nobody closes.
 """
 
 from __future__ import annotations
@@ -76,15 +77,15 @@ class Database:
 
         Raises `StoreUnavailable`, and `ConfigurationError` for a state that a newer version made.
         """
-        await self._bounded(self._started, goes_on=True)
+        await self._bounded(self._started)
 
     async def read(self, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
         """Run `work` in a transaction that does not keep others from writing."""
-        return await self._bounded(lambda: self._run(work, write=False), goes_on=False)
+        return await self._bounded(lambda: self._run(work, write=False))
 
     async def write(self, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
         """Run `work` in a transaction that may write; nobody else writes meanwhile on SQLite."""
-        return await self._bounded(lambda: self._run(work, write=True), goes_on=True)
+        return await self._bounded(lambda: self._run(work, write=True))
 
     async def alone(self, connection: AsyncConnection, name: str) -> None:
         """Let no other transaction go on that asks for the same name, until this one ends."""
@@ -161,7 +162,7 @@ class Database:
             names = ", ".join(type_names(error)[:3])
             raise StoreUnavailable(self.shown, names, may_have_written=False) from error
 
-    async def _bounded(self, work: Callable[[], Awaitable[T]], *, goes_on: bool) -> T:
+    async def _bounded(self, work: Callable[[], Awaitable[T]]) -> T:
         """Run in a task of its own, which is left alone with what it still does when time is up."""
         task: asyncio.Task[T] = self._current().task(self._guarded(work))
 
@@ -173,10 +174,6 @@ class Database:
         rung, alarm = self.clock.alarm(self.timeout_s)
         try:
             await asyncio.wait((task, rung), return_when=asyncio.FIRST_COMPLETED)
-        except asyncio.CancelledError:
-            if not goes_on:
-                task.cancel()
-            raise
         finally:
             alarm.cancel()
             rung.cancel()
@@ -205,7 +202,8 @@ class _Here:
         self._process = os.getpid()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._connections: list[Any] = []
-        event.listen(engine.sync_engine, "connect", self._connected)
+        # First of all: what comes after it on a new connection may be broken off.
+        event.listen(engine.sync_engine, "connect", self._connected, insert=True)
 
     def _connected(self, dbapi_connection: Any, _: object) -> None:
         self._connections = [known for known in self._connections if known.is_alive()]
@@ -248,6 +246,8 @@ class _Here:
         for task in self._tasks:
             task.cancel()
         await self.engine.dispose()
+        for raw in self._connections:
+            raw.stop()  # those that were in use, which nobody gives back any more
 
     def leave(self) -> None:
         """Drop what cannot be closed in order: its loop is gone, or this is another process."""

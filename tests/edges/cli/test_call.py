@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -140,7 +141,8 @@ def test_a_call_can_be_given_less_time(run: Run, option: str) -> None:
     ran = run("hang", option, "0.01")
 
     assert ran.exit_code == 6
-    assert "hang gave no answer within" in ran.stderr
+    # On a busy machine a deadline may be over before there is an attempt to give up.
+    assert re.search(r"hang (gave no answer|was not answered) within", ran.stderr)
 
 
 @pytest.mark.parametrize("value", ["10ms", "0.01s", "0.01"])
