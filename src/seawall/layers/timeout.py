@@ -54,6 +54,7 @@ class Timeout:
         # Policies fix few lengths, so waits of equal length share one timer.
         fixed = self._seconds is not None and self._argument is None and self._idle_s is None
         self._shared = _deadlines(context, self._seconds or 0) if fixed else None
+        self._silence = None if self._idle_s is None else _deadlines(context, self._idle_s)
 
     @classmethod
     def for_tool(cls, context: LayerContext) -> Timeout | None:
@@ -76,7 +77,7 @@ class Timeout:
         waits: Waits
         if self._idle_s is not None:
             idle_s = self._argued(call, self._idle_s)
-            waits = IdleWait(self._clock, call, idle_s, seconds)
+            waits = IdleWait(self._clock, call, idle_s, seconds, self._silence)
         elif seconds is not None:
             waits = _Single(self._clock, seconds)
         else:

@@ -69,10 +69,12 @@ def extent_of(value: Any) -> Extent:
 def _items(held: Any) -> Any:
     """Give what a container holds: None if only asking tells, nothing for what is no container."""
     kind = type(held)
-    if kind is list:
+    if kind is list or kind is tuple:
         return held
     if kind is dict:
         return held.values()
+    if isinstance(held, msgspec.Struct) and not hasattr(kind, "__next__"):
+        return msgspec.structs.astuple(held)
     return None if isinstance(held, Iterator) else _items_of_other(held)
 
 
@@ -81,8 +83,6 @@ def _items_of_other(held: Any) -> Any:
         return held.values()
     if isinstance(held, (list, tuple, set, frozenset)):
         return held
-    if isinstance(held, msgspec.Struct):
-        return [getattr(held, name) for name in held.__struct_fields__]
     fields = getattr(type(held), "__dataclass_fields__", None)
     if isinstance(fields, dict):
         known = getattr(held, "__dict__", None) or {}

@@ -39,7 +39,12 @@ def result_from_mcp(said: Mapping[str, Any]) -> ToolResult:
     raw = said.get("content", [])
     if not isinstance(raw, list) or not all(isinstance(block, dict) for block in raw):
         raise ValueError("its content is no list of blocks")
-    content = tuple(_block(block) for block in raw)
+    if all(map(_is_plain_text, raw)):
+        content: tuple[Content, ...] = tuple([TextContent(text=block["text"]) for block in raw])
+        blocks: list[Any] = []
+    else:
+        content = tuple(_block(block) for block in raw)
+        blocks = raw if [content_to_json(block) for block in content] != raw else []
     is_error = said.get("isError") is True
     structured = said.get("structuredContent")
     kept: dict[str, Any] = {
@@ -48,7 +53,7 @@ def result_from_mcp(said: Mapping[str, Any]) -> ToolResult:
             for key, value in said.items()
             if key != "content" and not (key == "structuredContent" and value is not None)
         },
-        "blocks": raw if [content_to_json(block) for block in content] != raw else [],
+        "blocks": blocks,
     }
     return ToolResult(
         content=content,
@@ -101,6 +106,11 @@ def _explain(
 def _kept(result: ToolResult) -> dict[str, Any]:
     kept = (result.metadata or {}).get(KEPT)
     return kept if isinstance(kept, dict) else {}
+
+
+def _is_plain_text(raw: dict[str, Any]) -> bool:
+    """Whether a block is text and nothing else, as nearly all are: it needs no closer look."""
+    return len(raw) == 2 and raw.get("type") == "text" and type(raw.get("text")) is str
 
 
 def _block(raw: dict[str, Any]) -> Content:

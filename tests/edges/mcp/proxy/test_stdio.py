@@ -674,3 +674,32 @@ async def test_a_second_call_under_the_same_id_is_refused(start: Start) -> None:
 
     assert (await bare.answer("c"))["error"]["code"] == -32600
     assert text_of(await bare.answer("c")) == "late"
+
+
+async def test_a_call_cancelled_before_it_began_is_not_made_and_leaves_its_id_free(
+    start: Start,
+) -> None:
+    bare = await start({"t": "reply"})
+    await bare.call("t")
+    call = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "t"}}
+    cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}}
+
+    await bare.send(json.dumps(call).encode() + b"\n" + json.dumps(cancel).encode())
+    await bare.ask("ping")
+    answer = await bare.ask("tools/call", {"name": "t", "arguments": {"n": 2}}, request_id=7)
+
+    assert text_of(answer) == '{"n": 2}'
+    assert len(bare.heard("tools/call")) == 2
+
+
+async def test_progress_that_no_client_asked_for_does_not_reach_it_even_after_the_end(
+    start: Start,
+) -> None:
+    bare = await start({"t": "text:done;late_progress"})
+
+    await bare.call("t")
+    await bare.call("t", _meta={"progressToken": "mine"})
+    await bare.ask("ping")
+
+    late = [line for line in bare.lines if b"notifications/progress" in line]
+    assert [json.loads(line)["params"]["progressToken"] for line in late] == ["mine"]

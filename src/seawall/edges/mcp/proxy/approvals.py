@@ -102,13 +102,15 @@ class Approvals:
         request_id = exchange.client.new_id()
         answered = exchange.client.ask(request_id)
         params = _form(prepared, decision, for_session=True)
-        exchange.upstream.to_client(request(request_id, "elicitation/create", params), exchange)
+        asked = request(request_id, "elicitation/create", params)
+        exchange.upstream.to_client(asked.raw, exchange)
         try:
             said = await answered
         finally:
             if not answered.done() or answered.cancelled():
                 gone = {"requestId": request_id, "reason": "the call is given up"}
-                exchange.upstream.to_client(notification("notifications/cancelled", gone), exchange)
+                cancel = notification("notifications/cancelled", gone)
+                exchange.upstream.to_client(cancel.raw, exchange)
         answer = _answer(said)
         exchange.approved = answer in (Answer.ALLOW_ONCE, Answer.ALLOW_SESSION)
         return answer

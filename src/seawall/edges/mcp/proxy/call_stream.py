@@ -147,7 +147,7 @@ class CallStream:
         self, request_id: Any, method: str, params: Any, exchange: Exchange | None
     ) -> Message:
         """Send a request and wait for its answer; raises `ServerGone`."""
-        body = messages.request(request_id, method, params)
+        body = messages.request(request_id, method, params).raw
         headers = self._headers if exchange is not None else self._for_list()
         if exchange is not None:
             headers = self._relay.with_parameters(headers, exchange, params)
@@ -267,7 +267,7 @@ class CallStream:
             return
         reason = exchange.give_up_reason()
         params = {"requestId": request_id, **({} if reason is None else {"reason": reason})}
-        said = messages.notification("notifications/cancelled", params)
+        said = messages.notification("notifications/cancelled", params).raw
         self._do_later(self._posted(said))
 
     async def _posted(self, said: bytes) -> None:

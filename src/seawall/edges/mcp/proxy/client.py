@@ -47,6 +47,15 @@ class Client:
         self._count += 1
         return f"{self._prefix}{self._count}"
 
+    def new_token(self) -> str:
+        """Make a progress token for a call whose client wants to hear of no progress."""
+        self._count += 1
+        return f"{self._prefix}token-{self._count}"
+
+    def made_token(self, token: Any) -> bool:
+        """Whether a token is one of those."""
+        return isinstance(token, str) and token.startswith(f"{self._prefix}token-")
+
     def ask(self, request_id: str) -> asyncio.Future[dict[str, Any]]:
         """Wait for the answer to a request of the proxy's own."""
         future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()

@@ -100,7 +100,7 @@ class Exchange:
         self.task: asyncio.Task[Any] | None = None
 
     def cancel(self, reason: Any) -> None:
-        """Give it up, because the client says so."""
+        """Give it up, because the client says so; if it has not begun, it will not."""
         self.cancelled = True
         self.cancel_reason = reason[:MAX_REASON] if isinstance(reason, str) else None
         if self.task is not None:

@@ -17,6 +17,8 @@ from seawall.layers.risk_questions import Answer
 from seawall.orchestration.pipeline import Pipeline
 from seawall.pipeline.chance import SystemChance
 from seawall.pipeline.clock import SystemClock
+from seawall.pipeline.recorder import ToolRecorder
+from seawall.recording.trace import TraceRecorder
 from seawall.registry.registry import Registry
 
 if TYPE_CHECKING:
@@ -54,6 +56,7 @@ class Guard:
         self.pipeline = Pipeline(
             registry,
             policies=policies,
+            trace=_Unread(0),
             confirm=_allowed if client_asks else self._confirm,
             clock=self.clock,
             chance=self.chance,
@@ -66,7 +69,7 @@ class Guard:
         """Make a call and give the message that answers it; None if the client has cancelled it."""
         exchange.task = asyncio.current_task()
         try:
-            return await self._answered(exchange)
+            return None if exchange.cancelled else await self._answered(exchange)
         except asyncio.CancelledError:
             if not exchange.cancelled:
                 raise
@@ -94,7 +97,7 @@ class Guard:
         self._exchanges[call_id] = exchange
         policy = self.pipeline.policy_of(exchange.name)
         if exchange.token is None and policy is not None and policy.idle_timeout_s is not None:
-            exchange.own_token = exchange.client.new_id()
+            exchange.own_token = exchange.client.new_token()
         arguments = exchange.params.get("arguments")
         try:
             return await self.pipeline.call(
@@ -179,6 +182,14 @@ class Guard:
     async def aclose(self) -> None:
         """End the pipeline."""
         await self.pipeline.aclose()
+
+
+class _Unread(TraceRecorder):
+    """Keeps no spans, and costs none: nobody can ask a proxy for them."""
+
+    def for_tool(self, tool: str) -> ToolRecorder:  # noqa: ARG002  # the same for all
+        """Give nothing that would be told of attempts."""
+        return ToolRecorder()
 
 
 def _allowed(prepared: Prepared, decision: Decision) -> Answer:  # noqa: ARG001  # the client asks

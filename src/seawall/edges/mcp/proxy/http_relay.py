@@ -272,6 +272,7 @@ class Relay:
             for one in calls:
                 if token is not None and token in (one.exchange.token, one.exchange.own_token):
                     return one.exchange.heard(params.get("progress"))
+            return not session.client.made_token(token)
         return True
 
     def with_parameters(self, headers: Headers, exchange: Exchange, params: Any) -> Headers:

@@ -135,9 +135,8 @@ class Shared:
             params["_meta"] = {**meta, "progressToken": request_id}
         outlet = Outlet()
         self._outlets[request_id] = (message.envelope.id, token, outlet)
-        made = messages.read(messages.request(request_id, str(message.envelope.method), params))
-        if made is not None:
-            self.link.message_from_client(made)
+        method = str(message.envelope.method)
+        self.link.message_from_client(messages.request(request_id, method, params))
         return request_id, outlet
 
     def forget(self, request_id: str) -> None:
@@ -145,9 +144,7 @@ class Shared:
         if self._outlets.pop(request_id, None) is None:
             return
         said = {"requestId": request_id, "reason": "the client closed its connection"}
-        made = messages.read(messages.notification("notifications/cancelled", said))
-        if made is not None:
-            self.link.message_from_client(made)
+        self.link.message_from_client(messages.notification("notifications/cancelled", said))
 
     def _to_client(self, raw: bytes, message: Message | None, _: Exchange | None) -> None:
         found = message or messages.read(raw)
@@ -177,7 +174,7 @@ class Shared:
             params["progressToken"] = asked[1]
         elif isinstance(meta, dict):
             params["_meta"] = {**meta, SUBSCRIPTION: asked[0]}
-        asked[2].put(messages.notification(method, params))
+        asked[2].put(messages.notification(method, params).raw)
 
 
 def _under(request_id: Any, message: Message) -> bytes:

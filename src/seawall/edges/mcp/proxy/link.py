@@ -120,18 +120,16 @@ class Link:
             return
         exchange = Exchange(message, self.client, self)
         self._calls[key] = exchange
-        task = asyncio.get_running_loop().create_task(self._called(key, exchange))
-        exchange.task = task
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.add(asyncio.get_running_loop().create_task(self._called(key, exchange)))
 
     async def _called(self, key: Any, exchange: Exchange) -> None:
         try:
             answer = await self._guard.call(exchange)
+            if answer is not None:
+                self._to_client(answer, None, exchange)
         finally:
-            self._calls.pop(key, None)
-        if answer is not None:
-            self._to_client(answer, None, exchange)
+            del self._calls[key]
+            self._tasks.discard(asyncio.current_task())
 
     def _notification(self, message: Message) -> None:
         method = message.envelope.method
@@ -201,7 +199,7 @@ class Link:
     async def _ask(self, server: Server, method: str, params: Any) -> Message:
         request_id = self.client.new_id()
         answered = self._expect(request_id, None)
-        server.send(_made(messages.request(request_id, method, params)))
+        server.send(messages.request(request_id, method, params))
         try:
             return await answered
         finally:
@@ -230,7 +228,7 @@ class Link:
     ) -> Message:
         """Send a request and wait for its answer; raises `ServerGone`."""
         answered = self._expect(request_id, exchange)
-        self._send(_made(messages.request(request_id, method, params)))
+        self._send(messages.request(request_id, method, params))
         try:
             return await answered
         except asyncio.CancelledError:
@@ -243,7 +241,7 @@ class Link:
         reason = None if exchange is None else exchange.give_up_reason()
         params = {"requestId": request_id, **({} if reason is None else {"reason": reason})}
         if self._server is not None:
-            self._server.send(_made(messages.notification("notifications/cancelled", params)))
+            self._server.send(messages.notification("notifications/cancelled", params))
             return
         self._waiting = [m for m in self._waiting if m.envelope.id != request_id]
 
@@ -291,7 +289,10 @@ class Link:
         exchange: Exchange | None = None
         if method == "notifications/progress":
             params = message.envelope.parameters()
-            exchange = self._of_token(params.get("progressToken"))
+            token = params.get("progressToken")
+            exchange = self._of_token(token)
+            if exchange is None and self.client.made_token(token):
+                return  # the call it was about has ended, and the client never heard of it
             if exchange is not None and not exchange.heard(params.get("progress")):
                 return
         elif method == "notifications/tools/list_changed":
@@ -374,13 +375,6 @@ class Link:
             await server.stop()
         if self._tasks:
             await asyncio.wait(tuple(self._tasks))
-
-
-def _made(raw: bytes) -> Message:
-    found = messages.read(raw)
-    if found is None:
-        raise RuntimeError("a message of our own cannot be read")
-    return found
 
 
 def _fail(answered: asyncio.Future[Message], gone: ServerGone) -> None:

@@ -100,16 +100,22 @@ def _normal(raw: bytes) -> bytes | None:
         return None
 
 
-def request(request_id: Any, method: str, params: Any = None) -> bytes:
+def request(request_id: Any, method: str, params: Any = None) -> Message:
     """Write a request."""
     said = {"jsonrpc": "2.0", "id": request_id, "method": method}
-    return encode(said if params is None else {**said, "params": params})
+    if params is None:
+        return Message(encode(said), Envelope(request_id, method))
+    inner = msgspec.Raw(encode(params))
+    return Message(encode({**said, "params": inner}), Envelope(request_id, method, inner))
 
 
-def notification(method: str, params: Any = None) -> bytes:
+def notification(method: str, params: Any = None) -> Message:
     """Write a notification."""
     said = {"jsonrpc": "2.0", "method": method}
-    return encode(said if params is None else {**said, "params": params})
+    if params is None:
+        return Message(encode(said), Envelope(method=method))
+    inner = msgspec.Raw(encode(params))
+    return Message(encode({**said, "params": inner}), Envelope(method=method, params=inner))
 
 
 def answer(request_id: Any, result: Any) -> bytes:
@@ -130,10 +136,11 @@ def error_of(request_id: Any, raw: msgspec.Raw) -> bytes:
     return encode({"jsonrpc": "2.0", "id": request_id, "error": raw})
 
 
+_PLAIN_IDS = (str, int, float)
+
+
 def key_of(request_id: Any) -> Any:
     """Make a key of an id that tells 1 from "1" and from True; any other kind is its text."""
-    if isinstance(request_id, str):
-        return request_id
-    if isinstance(request_id, (int, float)) and not isinstance(request_id, bool):
+    if request_id.__class__ in _PLAIN_IDS:
         return request_id
     return (type(request_id).__name__, repr(request_id))

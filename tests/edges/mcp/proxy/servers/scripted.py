@@ -107,6 +107,13 @@ def first_time(message: dict[str, Any], argument: str) -> None:
     reply(message["id"], text("second time"))
 
 
+def late_progress(message: dict[str, Any], argument: str) -> None:
+    """Report progress of what was answered already."""
+    token = message["params"].get("_meta", {}).get("progressToken")
+    params = {"progressToken": token, "progress": 9}
+    say({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
+
+
 def text_of(argument: str) -> str:
     unit, _, times = argument.partition("*")
     return unit * int(times or 1)
@@ -125,6 +132,7 @@ STEPS: dict[str, Any] = {
     "kill_self_on_call": lambda m, a: os._exit(7),
     "first_time_dies": first_time,
     "progress": progress,
+    "late_progress": late_progress,
     "reply_at": reply_at,
     "ask": ask,
     "pid": lambda m, a: reply(m["id"], text(str(os.getpid()))),
