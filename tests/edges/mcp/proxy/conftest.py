@@ -38,7 +38,7 @@ class Bare:
 
     def __init__(self, process: asyncio.subprocess.Process, record: Path) -> None:
         self.process = process
-        self._record = record
+        self.record = record
         self.lines: list[bytes] = []
         self._count = 0
 
@@ -94,7 +94,7 @@ class Bare:
 
     def heard_raw(self) -> list[str]:
         """What the server heard, as it came."""
-        return self._record.read_text().splitlines() if self._record.exists() else []
+        return self.record.read_text().splitlines() if self.record.exists() else []
 
     async def until_heard(self, method: str, count: int = 1) -> list[Any]:
         """Wait until the server heard it so often."""

@@ -443,3 +443,33 @@ async def test_a_signal_ends_it_although_streams_are_open(served: Served, webs: 
     hanging.cancel()
 
     assert time.monotonic() - begun < 6
+
+
+@WAYS
+async def test_a_message_of_several_lines_is_one_message(
+    ports: dict[str, int], webs: Any, way: str
+) -> None:
+    web = webs(ports[way])
+    await web.open()
+    call = json.dumps(request("tools/call", {"name": "add", "arguments": {"a": 1, "b": 2}}, "in"))
+    said = json.dumps(request("ping", {}, "out"))[:-3] + '{"x-own":\r\n' + call + "\n}}"
+
+    response = await web.http.post(
+        web.url, content=said, headers={**ACCEPT, **web.headers, "content-type": "application/json"}
+    )
+
+    assert response.status_code == 200
+    assert '"out"' in response.text
+    assert '"in"' not in response.text
+
+
+async def test_what_some_servers_would_read_otherwise_is_refused(
+    ports: dict[str, int], webs: Any
+) -> None:
+    web = webs(ports["http"])
+    await web.open()
+
+    response = await web.post({"jsonrpc": "2.0", "id": 1, "Method": "tools/call", "params": {}})
+
+    assert response.status_code == 400
+    assert response.json()["error"]["code"] == -32600

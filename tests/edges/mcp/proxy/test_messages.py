@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import msgspec
 import pytest
@@ -76,3 +77,56 @@ def test_errors_have_their_data() -> None:
 
     assert said["error"] == {"code": -32602, "message": "no", "data": {"hints": []}}
     assert json.loads(messages.error_of(2, msgspec.Raw(b'{"code":1}')))["id"] == 2
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'{"id":1,"Method":"tools/call","params":{}}',
+        b'{"id":1,"method":"ping","METHOD":"tools/call"}',
+        b'{"id":1,"\\u004dethod":"tools/call"}',
+        '{"id":1,"method":"ping","paramſ":{}}'.encode(),
+    ],
+)
+def test_a_message_that_some_servers_read_otherwise_is_known(raw: bytes) -> None:
+    message = messages.read(raw)
+
+    assert message is not None
+    assert messages.is_ambiguous(message)
+
+
+def test_fields_that_nobody_knows_are_not_ambiguous() -> None:
+    message = messages.read(b'{"id":1,"method":"ping","x-own":1,"params":{"Method":"GET"}}')
+
+    assert message is not None
+    assert not messages.is_ambiguous(message)
+
+
+@pytest.mark.parametrize(
+    ("params", "odd"),
+    [
+        ({"name": "a", "Name": "b"}, "Name"),
+        ({"name": "a", "ARGUMENTS": {}}, "ARGUMENTS"),
+        ({"name": "a", "arguments": {"Name": 1}, "x": 1, "_meta": {}}, None),
+    ],
+)
+def test_a_parameter_that_some_servers_take_for_another_is_named(
+    params: dict[str, Any], odd: str | None
+) -> None:
+    assert messages.ambiguous_parameter(params) == odd
+
+
+def test_a_message_is_put_on_one_line_and_says_the_same() -> None:
+    raw = b'{"id":1,\r\n "method":"ping",\r"params":\n{"a":"b\\nc"}}'
+
+    line = messages.on_one_line(raw)
+
+    assert b"\n" not in line
+    assert b"\r" not in line
+    assert json.loads(line) == json.loads(raw)
+
+
+def test_what_is_on_one_line_keeps_its_bytes() -> None:
+    raw = b'{"id":1, "method":"ping"}'
+
+    assert messages.on_one_line(raw) is raw

@@ -38,3 +38,9 @@ def test_an_event_without_an_end_is_bounded(monkeypatch: pytest.MonkeyPatch) -> 
 
     with pytest.raises(TooLong):
         Events().feed(b"data: 12345678901")
+
+
+def test_a_message_of_several_lines_is_one_event() -> None:
+    (event,) = Events().feed(written(b'{"id":1,\r\n"result":\n{}}', b"7"))
+
+    assert (event.id, event.data) == (b"7", b'{"id":1,  "result": {}}')

@@ -703,3 +703,34 @@ async def test_progress_that_no_client_asked_for_does_not_reach_it_even_after_th
 
     late = [line for line in bare.lines if b"notifications/progress" in line]
     assert [json.loads(line)["params"]["progressToken"] for line in late] == ["mine"]
+
+
+async def test_a_call_cannot_hide_behind_a_break_inside_a_message(start: Start) -> None:
+    bare = await start({"t": "reply"})
+    call = b'{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t"}}'
+
+    await bare.send(b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":\r' + call + b"\r}}")
+    await bare.answer(1)
+
+    assert b"\r" not in bare.record.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"id": 1, "Method": "tools/call", "params": {"name": "t"}},
+        {"id": 1, "method": "ping", "METHOD": "tools/call", "params": {"name": "t"}},
+        {"id": 1, "method": "tools/call", "params": {"name": "t", "Name": "other"}},
+    ],
+)
+async def test_what_some_servers_would_read_otherwise_is_refused(
+    start: Start, message: dict[str, Any]
+) -> None:
+    bare = await start({"t": "reply", "other": "reply"})
+
+    await bare.send({"jsonrpc": "2.0", **message})
+    answer = await bare.answer(1)
+
+    assert answer["error"]["code"] in (-32600, -32602)
+    await bare.ask("ping", request_id=2)
+    assert [m["method"] for m in bare.heard()] == ["ping"]

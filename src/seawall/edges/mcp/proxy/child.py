@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from seawall.edges.mcp.proxy.exchange import ServerGone
 from seawall.edges.mcp.proxy.lines import HIGH_WATER_BYTES, Splitter
+from seawall.edges.mcp.proxy.messages import on_one_line
 from seawall.pipeline.foreign import log
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ class Child(asyncio.SubprocessProtocol):
     def write(self, line: bytes) -> None:
         """Send one message."""
         if self._stdin is not None and not self._stdin.is_closing():
-            self._stdin.write(line + b"\n")
+            self._stdin.write(on_one_line(line) + b"\n")
 
     async def stop(self, clock: Clock, *, patience_s: float = STOP_WITHIN_S) -> None:
         """End it and all of its group: by closing its input, by asking, by force."""

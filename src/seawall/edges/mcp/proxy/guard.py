@@ -80,6 +80,10 @@ class Guard:
             return messages.error(
                 exchange.id, messages.INVALID_PARAMS, "tools/call needs the name of a tool"
             )
+        odd = messages.ambiguous_parameter(exchange.params)
+        if odd is not None:
+            said = f"tools/call has no parameter {odd[:200]!r}; mind the case of its letters"
+            return messages.error(exchange.id, messages.INVALID_PARAMS, said)
         self.approvals.unpack(exchange)
         client, name = exchange.client, exchange.name
         if not self.catalogue.knows(client, name):

@@ -81,6 +81,9 @@ class Relay:
             await self._not_read(request)
             return
         envelope = message.envelope
+        if envelope.method != "tools/call" and messages.is_ambiguous(message):
+            await request.json(400, messages.ambiguous(envelope.id))
+            return
         session = self.session_of(request)
         if envelope.is_request:
             await self._request(request, session, message)
@@ -102,7 +105,10 @@ class Relay:
         if parts is None or None in found:
             said = messages.error(None, messages.PARSE_ERROR, "the message is no JSON-RPC")
             await request.json(400, said)
-        elif any(part and part.envelope.method == "tools/call" for part in found):
+        elif any(
+            part and (part.envelope.method == "tools/call" or messages.is_ambiguous(part))
+            for part in found
+        ):
             said = messages.error(
                 None, messages.INVALID_REQUEST, "tools/call must not be part of a batch here"
             )

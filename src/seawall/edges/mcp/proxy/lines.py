@@ -8,7 +8,7 @@ import stat
 import threading
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from seawall.edges.mcp.proxy.messages import MAX_MESSAGE_BYTES
+from seawall.edges.mcp.proxy.messages import MAX_MESSAGE_BYTES, on_one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -124,7 +124,7 @@ class Writing(asyncio.Protocol):
     def write(self, line: bytes) -> None:
         """Write one line, if there is somebody to read it."""
         if self.transport is not None and not self.transport.is_closing():
-            self.transport.write(line + b"\n")
+            self.transport.write(on_one_line(line) + b"\n")
 
 
 class FileWriting:
@@ -136,7 +136,7 @@ class FileWriting:
 
     def write(self, line: bytes) -> None:
         """Write one line."""
-        data = memoryview(line + b"\n")
+        data = memoryview(on_one_line(line) + b"\n")
         while data:
             data = data[os.write(self._descriptor, data) :]
 

@@ -90,6 +90,9 @@ class Link:
     def message_from_client(self, message: Message) -> None:
         """Take one message of the client's that was looked at."""
         envelope = message.envelope
+        if envelope.method != "tools/call" and messages.is_ambiguous(message):
+            self._say(messages.ambiguous(envelope.id))
+            return
         if envelope.is_request:
             self._request(message)
         elif envelope.is_notification:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -83,6 +86,46 @@ def read(raw: bytes) -> Message | None:
         return None
 
 
+def _folded(*keys: str) -> dict[str, str]:
+    return {key.casefold(): key for key in keys}
+
+
+_OUTER = _folded("jsonrpc", "id", "method", "params", "result", "error")
+_OF_A_CALL = _folded("name", "arguments", "_meta", "task", "requestState", "inputResponses")
+_fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def is_ambiguous(message: Message) -> bool:
+    """Whether there are servers to which it may say something else.
+
+    Some take `Method` for `method`: what is no call to us would be one to them.
+    """
+    try:
+        return any(_is_misnamed(key, _OUTER) for key in _fields.decode(message.raw))
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return True
+
+
+def ambiguous_parameter(params: Mapping[str, Any]) -> str | None:
+    """Give the key of a call's parameters that some servers take for one of the known ones."""
+    return next((key for key in params if _is_misnamed(key, _OF_A_CALL)), None)
+
+
+def _is_misnamed(key: str, known: Mapping[str, str]) -> bool:
+    return known.get(key.casefold(), key) != key
+
+
+_BREAKS = bytes.maketrans(b"\r\n", b"  ")
+
+
+def on_one_line(raw: bytes) -> bytes:
+    """Take out line breaks, which JSON has between its tokens only.
+
+    Whoever reads lines would take what follows one for a message of its own.
+    """
+    return raw.translate(_BREAKS) if b"\n" in raw or b"\r" in raw else raw
+
+
 def batch(raw: bytes) -> list[bytes] | None:
     """Take a batch of revision 2025-03-26 apart; None if this is none."""
     if raw[:1] != b"[":
@@ -129,6 +172,12 @@ def error(request_id: Any, code: int, message: str, data: Any = None) -> bytes:
     if data is not None:
         said["data"] = data
     return encode({"jsonrpc": "2.0", "id": request_id, "error": said})
+
+
+def ambiguous(request_id: Any) -> bytes:
+    """Write the error that answers a message which not all servers would read alike."""
+    said = "a field's name differs from one of JSON-RPC in the case of its letters alone"
+    return error(None if request_id is msgspec.UNSET else request_id, INVALID_REQUEST, said)
 
 
 def error_of(request_id: Any, raw: msgspec.Raw) -> bytes:

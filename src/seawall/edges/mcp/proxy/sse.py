@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-from seawall.edges.mcp.proxy.messages import MAX_MESSAGE_BYTES
+from seawall.edges.mcp.proxy.messages import MAX_MESSAGE_BYTES, on_one_line
 
 _END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 _LINE = re.compile(rb"\r\n|\n|\r")
@@ -74,4 +74,4 @@ def written(data: bytes, event_id: bytes = b"") -> bytes:
     head = b"event: message\r\n"
     if event_id:
         head += b"id: " + event_id + b"\r\n"
-    return head + b"data: " + data + b"\r\n\r\n"
+    return head + b"data: " + on_one_line(data) + b"\r\n\r\n"
