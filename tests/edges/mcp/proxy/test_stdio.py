@@ -734,3 +734,50 @@ async def test_what_some_servers_would_read_otherwise_is_refused(
     assert answer["error"]["code"] in (-32600, -32602)
     await bare.ask("ping", request_id=2)
     assert [m["method"] for m in bare.heard()] == ["ping"]
+
+
+BROKEN = [
+    b'{"a":"\xff\xfe"}',
+    b'{"a":1e999}',
+    b'{"a":"\\q"}',
+    b'{"a":01}',
+    b"[" * 5000 + b"]" * 5000,
+    b'{"a":"\x00"}',
+    b'{"a":"\\ud800"}',
+]
+
+
+@pytest.mark.parametrize("part", BROKEN)
+@pytest.mark.parametrize("method", [b"tools/call", b"ping"])
+async def test_parts_that_cannot_be_read_harm_one_message_at_most(
+    start: Start, method: bytes, part: bytes
+) -> None:
+    bare = await start({"t": "reply"})
+
+    for params in (part, b'{"name":"t","arguments":' + part + b"}"):
+        await bare.send(
+            b'{"jsonrpc":"2.0","id":1,"method":"' + method + b'","params":' + params + b"}"
+        )
+    await bare.send(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":' + part + b"}")
+    answer = await bare.ask("tools/call", {"name": "t", "arguments": {"n": 1}}, request_id=2)
+
+    assert text_of(answer) == '{"n": 1}'
+
+
+@pytest.mark.parametrize("part", BROKEN)
+async def test_parts_of_the_servers_that_cannot_be_read_harm_one_message_at_most(
+    start: Start, part: bytes
+) -> None:
+    said = part.decode("latin-1")
+    odd = [
+        f'{{"jsonrpc":"2.0","method":"notifications/progress","params":{said}}}',
+        f'{{"jsonrpc":"2.0","id":"x","result":{said}}}',
+        f'{{"jsonrpc":"2.0","id":{said},"method":"roots/list"}}',
+        f"[{said}]",
+    ]
+    bare = await start({"odd": "lines", "t": "reply"}, lines=odd, result=said)
+
+    await bare.send({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "odd"}})
+    answer = await bare.ask("tools/call", {"name": "t", "arguments": {"n": 1}}, request_id=2)
+
+    assert text_of(answer) == '{"n": 1}'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from seawall.contract.errors import ConfigurationError
@@ -17,6 +18,7 @@ def proxy(options: ProxyOptions) -> None:
     faults = options.faults()
     if faults:
         raise ConfigurationError(faults)
+    _need_extras(options)
     if options.http is not None:
         from seawall.edges.mcp.proxy.http_serving import run  # noqa: PLC0415  # HTTP is an extra
 
@@ -25,6 +27,23 @@ def proxy(options: ProxyOptions) -> None:
     from seawall.edges.mcp.proxy.stdio import Streams  # noqa: PLC0415  # not for --help
 
     asyncio.run(_on_stdio(options, Streams()))
+
+
+def _need_extras(options: ProxyOptions) -> None:
+    """Say what is missing before anything is opened: later a client would only see silence."""
+    wanted = {"mcp": ("mcp", "httpx2")} if options.url is not None or options.http else {}
+    if options.http is not None:
+        wanted["gateway"] = ("uvicorn", "httptools")
+    missing = [
+        extra
+        for extra, modules in wanted.items()
+        if any(find_spec(each) is None for each in modules)
+    ]
+    if missing:
+        given = "--url" if options.http is None else "--http"
+        raise ConfigurationError(
+            f"{given} needs what is not installed: pip install 'seawall[{','.join(missing)}]'"
+        )
 
 
 async def _on_stdio(options: ProxyOptions, streams: Streams) -> None:

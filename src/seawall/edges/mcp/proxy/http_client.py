@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
-from seawall.contract.errors import ConfigurationError
 from seawall.edges.mcp.proxy.exchange import ServerGone
 from seawall.edges.mcp.proxy.messages import MAX_MESSAGE_BYTES
 
@@ -134,12 +133,8 @@ def _wire(url: str, clock: Clock) -> WireClient | None:
 
 
 def _general_client() -> Any:
-    try:
-        import httpx2  # noqa: PLC0415  # an extra
-    except ModuleNotFoundError:
-        raise ConfigurationError(
-            "a server over HTTP needs an extra: pip install 'seawall[mcp]'"
-        ) from None
+    import httpx2  # noqa: PLC0415  # an extra
+
     return httpx2.AsyncClient(
         timeout=httpx2.Timeout(None, connect=CONNECT_WITHIN_S),
         limits=httpx2.Limits(max_connections=None, max_keepalive_connections=100),

@@ -19,10 +19,6 @@ END_WITHIN_S = 2
 
 def run(options: ProxyOptions) -> None:
     """Serve until a signal says to end."""
-    try:
-        import uvicorn  # noqa: F401, PLC0415  # an extra; said before anything is opened
-    except ModuleNotFoundError:
-        raise ConfigurationError("--http needs an extra: pip install 'seawall[gateway]'") from None
     host, port = address(options.http or "")
     if not is_loopback(host) and options.token is None:
         raise ConfigurationError(

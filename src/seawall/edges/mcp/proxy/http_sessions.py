@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from seawall.contract.errors import ConfigurationError
 from seawall.edges.mcp.proxy import messages
 from seawall.edges.mcp.proxy.call_stream import SSE_HEADERS, status_of
 from seawall.edges.mcp.proxy.client import Client, is_stateless
@@ -342,17 +341,13 @@ async def _answer(
 
 def _rejection(request: Request, message: Message) -> tuple[int, bytes] | None:
     """What is wrong with a request without a session, as revision 2026-07-28 has it."""
-    try:
-        from mcp.shared.inbound import (  # noqa: PLC0415  # an extra
-            ERROR_CODE_HTTP_STATUS,
-            InboundLadderRejection,
-            classify_inbound_request,
-            find_duplicated_routing_header,
-        )
-    except ModuleNotFoundError:
-        raise ConfigurationError(
-            "a server over HTTP needs an extra: pip install 'seawall[mcp]'"
-        ) from None
+    from mcp.shared.inbound import (  # noqa: PLC0415  # an extra
+        ERROR_CODE_HTTP_STATUS,
+        InboundLadderRejection,
+        classify_inbound_request,
+        find_duplicated_routing_header,
+    )
+
     pairs = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in request.headers]
     twice = find_duplicated_routing_header(pairs)
     found = classify_inbound_request(messages.decoded(message.raw), headers=dict(pairs))

@@ -45,8 +45,13 @@ class Envelope(msgspec.Struct):
         return self.method is not msgspec.UNSET and self.id is msgspec.UNSET
 
     def parameters(self) -> dict[str, Any]:
-        """Decode the parameters; empty if there are none, or if they are no object."""
-        found = None if self.params is msgspec.UNSET else decoded(self.params)
+        """Decode the parameters; empty if there are none, or if they cannot be read."""
+        if self.params is msgspec.UNSET:
+            return {}
+        try:
+            found = decoded(self.params)
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            return {}  # raw parts are not looked at before: whoever gets it may refuse it
         return found if isinstance(found, dict) else {}
 
 
@@ -72,8 +77,11 @@ def read(raw: bytes) -> Message | None:
     """Look at one message; None if it is none.
 
     What strict JSON forbids and some parsers take (NaN, comments of infinity) is written anew
-    without it, so that no server reads a message otherwise than the proxy did.
+    without it, so that no server reads a message otherwise than the proxy did. Bytes that are no
+    UTF-8 become replacement characters, as the SDKs make them.
     """
+    if not raw.isascii():
+        raw = _as_utf8(raw)
     try:
         return Message(raw, _envelope.decode(raw))
     except (msgspec.MsgspecError, ValueError, RecursionError):
@@ -84,6 +92,14 @@ def read(raw: bytes) -> Message | None:
         return Message(normal, _envelope.decode(normal))
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
+
+
+def _as_utf8(raw: bytes) -> bytes:
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return raw.decode("utf-8", "replace").encode()
+    return raw
 
 
 def _folded(*keys: str) -> dict[str, str]:

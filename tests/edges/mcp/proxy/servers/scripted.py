@@ -133,6 +133,7 @@ STEPS: dict[str, Any] = {
     "first_time_dies": first_time,
     "progress": progress,
     "late_progress": late_progress,
+    "lines": lambda m, a: raw_lines(m["id"]),
     "reply_at": reply_at,
     "ask": ask,
     "pid": lambda m, a: reply(m["id"], text(str(os.getpid()))),
@@ -145,6 +146,15 @@ def change(message: dict[str, Any], argument: str) -> None:
     script["tools"][argument] = "reply"
     say({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
     reply(message["id"], text("changed"))
+
+
+def raw_lines(request_id: Any) -> None:
+    """Write lines as they are given, byte by byte, then a result of that kind."""
+    last = f'{{"jsonrpc":"2.0","id":{json.dumps(request_id)},"result":{script["result"]}}}'
+    with lock:
+        for line in [*script["lines"], last]:
+            sys.stdout.buffer.write(line.encode("latin-1") + b"\n")
+        sys.stdout.buffer.flush()
 
 
 def heard(message: dict[str, Any]) -> None:
