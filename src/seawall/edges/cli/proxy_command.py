@@ -58,6 +58,14 @@ def run_proxy(
             help="The client asks its user about every call itself, so nobody is asked twice.",
         ),
     ] = False,
+    pins: Annotated[
+        Path | None,
+        typer.Option(
+            "--pins",
+            metavar="FILE",
+            help="Hold back tools whose definition is not the accepted one, kept in this file.",
+        ),
+    ] = None,
     token_file: Annotated[
         Path | None,
         typer.Option(
@@ -97,6 +105,7 @@ def run_proxy(
                 policies=policies_from(policy),
                 trust_hints=trust_hints,
                 client_asks=client_asks,
+                pins=pins,
                 token=token or None,
                 allowed_hosts=tuple(allow_host or ()),
                 allowed_origins=tuple(allow_origin or ()),

@@ -10,15 +10,22 @@ from seawall.contract.annotations import Annotations
 from seawall.contract.errors import ConfigurationError
 from seawall.edges.mcp.definitions import tool_from_mcp
 from seawall.edges.mcp.proxy.exchange import ServerGone
-from seawall.edges.mcp.proxy.messages import CAPABILITIES_KEY, VERSION_KEY, decoded, encode
+from seawall.edges.mcp.proxy.messages import (
+    CAPABILITIES_KEY,
+    VERSION_KEY,
+    answer,
+    decoded,
+    encode,
+)
 from seawall.pipeline.foreign import log
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    from seawall.contract.tool import Executor
+    from seawall.contract.tool import Executor, Tool
     from seawall.edges.mcp.proxy.client import Client
     from seawall.edges.mcp.proxy.exchange import Upstream
+    from seawall.edges.mcp.proxy.holding import Holding
     from seawall.edges.mcp.proxy.messages import Message
     from seawall.pipeline.clock import Clock
     from seawall.registry.registry import Registry
@@ -43,17 +50,30 @@ class Catalogue:
     """Keeps the registry as the server's lists are; a definition that changed takes its place."""
 
     def __init__(
-        self, registry: Registry, executor: Executor, clock: Clock, *, trusted: bool = False
+        self,
+        registry: Registry,
+        executor: Executor,
+        clock: Clock,
+        *,
+        trusted: bool = False,
+        holding: Holding | None = None,
+        is_denied: Callable[[Tool], bool] = lambda _: False,
     ) -> None:
         self._registry = registry
         self._executor = executor
         self._clock = clock
         self._trusted = trusted
+        self._holding = holding
+        self._is_denied = is_denied
         self._raw: dict[str, bytes] = {}
+        self._held: dict[str, str] = {}
 
     def knows(self, client: Client, name: str) -> bool:
-        """Whether this client's server lists the tool, and nothing says that this has changed."""
-        return client.listed_at is not None and name in client.names
+        """Whether this client's server lists the tool, and nothing says that this has changed.
+
+        One that is held back is asked for again: it may have been accepted meanwhile.
+        """
+        return client.listed_at is not None and name in client.names and name not in self._held
 
     def changed(self, client: Client) -> None:
         """The server says that its tools are others now."""
@@ -121,15 +141,39 @@ class Catalogue:
         tools = said.get("tools") if isinstance(said, dict) else None
         if not isinstance(tools, list):
             return None
-        found = {name for tool in tools[:MAX_TOOLS] if (name := self._take(tool)) is not None}
+        named = [tool for tool in tools[:MAX_TOOLS] if _name_of(tool) is not None]
+        held = {} if self._holding is None else self._holding.reasons(named)
+        found = {name for tool in named if (name := self._take(tool, held)) is not None}
         return found, said.get("nextCursor")
 
-    def _take(self, declared: Any) -> str | None:
-        name = declared.get("name") if isinstance(declared, dict) else None
-        if not isinstance(name, str):
+    def shown(self, message: Message) -> bytes | None:
+        """Give a list without the tools that cannot be used; None if all may be seen.
+
+        These are the ones that are held back, and those that the policy denies.
+        """
+        result = message.envelope.result
+        if result is msgspec.UNSET or message.envelope.id is msgspec.UNSET:
             return None
-        raw = encode(declared)
-        if self._raw.get(name) == raw:
+        try:
+            said = _parts.decode(result)
+            tools = _items.decode(said["tools"])
+        except (msgspec.MsgspecError, ValueError, RecursionError, KeyError):
+            return None
+        kept = [tool for tool in tools if not self._is_hidden(_name_in(tool))]
+        if len(kept) == len(tools):
+            return None
+        return answer(message.envelope.id, {**said, "tools": kept})
+
+    def _is_hidden(self, name: str) -> bool:
+        if name in self._held:
+            return True
+        tool = self._registry.get(name)
+        return tool is not None and self._is_denied(tool)
+
+    def _take(self, declared: dict[str, Any], held: Mapping[str, str]) -> str | None:
+        name: str = declared["name"]
+        raw, reason = encode(declared), held.get(name)
+        if self._raw.get(name) == raw and self._held.get(name) == reason:
             return name
         if name not in self._raw and len(self._raw) >= MAX_TOOLS:
             log.warning("the server lists more than %d tools; %r is left out", MAX_TOOLS, name)
@@ -138,12 +182,36 @@ class Catalogue:
         if not self._trusted:
             tool = msgspec.structs.replace(tool, annotations=_cautious(declared))
         try:
-            self._registry.register(tool, on_duplicate="replace", on_invalid="quarantine")
+            self._registry.register(
+                tool, on_duplicate="replace", on_invalid="quarantine", aside=reason
+            )
         except ConfigurationError as error:
             log.warning("a tool of the server cannot be offered: %s", error)
             return None
         self._raw[name] = raw
+        self._note(name, reason)
         return name
+
+    def _note(self, name: str, reason: str | None) -> None:
+        if reason is None:
+            self._held.pop(name, None)
+            return
+        if self._held.get(name) != reason:
+            log.warning("the tool %r is held back: %s", name, reason)
+        self._held[name] = reason
+
+
+def _name_of(declared: Any) -> str | None:
+    name = declared.get("name") if isinstance(declared, dict) else None
+    return name if isinstance(name, str) else None
+
+
+_parts = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_items = msgspec.json.Decoder(list[msgspec.Raw])
+
+
+def _name_in(raw: msgspec.Raw) -> str:
+    return _name_of(decoded(raw)) or ""
 
 
 def _cautious(declared: Mapping[str, Any]) -> Annotations:

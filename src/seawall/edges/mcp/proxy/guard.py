@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from seawall.contract.decision import Action
 from seawall.contract.failure import FailureCode
 from seawall.contract.result import ToolResult
 from seawall.edges.mcp.proxy import messages
@@ -24,6 +25,7 @@ from seawall.registry.registry import Registry
 if TYPE_CHECKING:
     from seawall.contract.decision import Decision, Prepared
     from seawall.edges.mcp.proxy.exchange import Exchange
+    from seawall.edges.mcp.proxy.holding import Holding
     from seawall.pipeline.chance import Chance
     from seawall.pipeline.clock import Clock
     from seawall.pipeline.context import ToolContext
@@ -46,6 +48,7 @@ class Guard:
         *,
         trusted: bool = False,
         client_asks: bool = False,
+        holding: Holding | None = None,
         clock: Clock | None = None,
         chance: Chance | None = None,
     ) -> None:
@@ -61,7 +64,14 @@ class Guard:
             clock=self.clock,
             chance=self.chance,
         )
-        self.catalogue = Catalogue(registry, self._run, self.clock, trusted=trusted)
+        self.catalogue = Catalogue(
+            registry,
+            self._run,
+            self.clock,
+            trusted=trusted,
+            holding=holding,
+            is_denied=lambda tool: self.pipeline.decision_for(tool).action is Action.DENY,
+        )
         self._exchanges: dict[str, Exchange] = {}
         self._count = 0
 

@@ -209,30 +209,37 @@ class Relay:
 
     async def _list(self, request: Request, session: HttpSession, message: Message) -> None:
         """Pass a list on, and learn from it, however it comes."""
+        # In plain text: what cannot be read could show what is to be held back.
+        headers = [(n, v) for n, v in self.forwarded(request) if n != b"accept-encoding"]
         try:
-            async with self.open(request, message.raw) as response:
-                await request.begin(response.status, response.headers)
-                found = bytearray()
-                async for piece in response.pieces():
-                    if len(found) <= messages.MAX_MESSAGE_BYTES:
-                        found += piece
-                    await request.piece(piece)
-                if response.status == 200:
-                    self._learn(session, message, bytes(found), events=response.kind == SSE)
+            async with self.open(request, message.raw, headers=headers) as response:
+                if response.status == 200 and response.kind == SSE:
+                    await request.begin(response.status, response.headers)
+                    events = Events()
+                    async for piece in response.pieces():
+                        for event in events.feed(piece):
+                            shown = self._learnt(session, message, event.data)
+                            said = event.raw if shown is None else written(shown, event.id)
+                            await request.piece(said)
+                else:
+                    body = await response.body()
+                    shown = self._learnt(session, message, body)
+                    await request.begin(response.status, response.headers)
+                    await request.piece(body if shown is None else shown)
                 await request.piece(b"", more=False)
+        except TooLong:
+            await request.piece(b"", more=False)
         except ServerGone as gone:
             if not request.begun:
                 await _unreachable(request, message, gone)
 
-    def _learn(self, session: HttpSession, asked: Message, body: bytes, *, events: bool) -> None:
-        try:
-            texts = [event.data for event in Events().feed(body)] if events else [body]
-        except TooLong:
-            return
-        for text in texts:
-            message = messages.read(text)
-            if message is not None and message.envelope.id == asked.envelope.id:
-                self.guard.catalogue.seen(session.client, message)
+    def _learnt(self, session: HttpSession, asked: Message, text: bytes) -> bytes | None:
+        """Learn from an answer to a list; gives what is to be shown instead, if it is another."""
+        message = messages.read(text) if text else None
+        if message is None or message.envelope.id != asked.envelope.id:
+            return None
+        self.guard.catalogue.seen(session.client, message)
+        return self.guard.catalogue.shown(message)
 
     async def _stream(self, request: Request, session: HttpSession) -> None:
         """Pass on a stream that the client opened, and take out what answers a call."""
@@ -260,6 +267,8 @@ class Relay:
         if call is not None:
             return written(await call.answered_elsewhere(message), event.id)
         kept = session.kept.pop(key, None)
+        if kept is None:
+            kept = self.guard.catalogue.shown(message)
         return event.raw if kept is None else written(kept, event.id)
 
     def observed(
@@ -318,12 +327,20 @@ class Relay:
         left_out = {*HOP_BY_HOP, *([b"authorization"] if self._strip else [])}
         return [(name, value) for name, value in request.headers if name not in left_out]
 
-    def open(self, request: Request, body: bytes, *, url: str | None = None) -> Any:
+    def open(
+        self,
+        request: Request,
+        body: bytes,
+        *,
+        url: str | None = None,
+        headers: Headers | None = None,
+    ) -> Any:
         """Send the server a request of the client's."""
         target = url or self.server.url
         if request.query:
             target += ("&" if "?" in target else "?") + request.query.decode("latin-1")
-        return self.server.open(request.method, self.forwarded(request), body, url=target)
+        sent = self.forwarded(request) if headers is None else headers
+        return self.server.open(request.method, sent, body, url=target)
 
 
 def _gone(message: Message | None, gone: ServerGone) -> bytes:

@@ -285,6 +285,10 @@ class Link:
             return
         if asked is not None and asked.envelope.method == "tools/list":
             self._guard.catalogue.seen(self.client, message)
+            shown = self._guard.catalogue.shown(message)
+            if shown is not None:
+                self._say(shown)
+                return
         self._to_client(message.raw, message, None)
 
     def _notified(self, message: Message) -> None:

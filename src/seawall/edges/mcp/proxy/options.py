@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 
 from seawall.contract.errors import Fault
 from seawall.edges.mcp.proxy.guard import Guard
+from seawall.edges.mcp.proxy.holding import Holding, server_name
 from seawall.policy.model import Policies
 from seawall.policy.ready_made import ready_made
 
@@ -23,6 +25,8 @@ class ProxyOptions(msgspec.Struct, frozen=True, kw_only=True):
     policies: Policies | None = None
     trust_hints: bool = False
     client_asks: bool = False
+    pins: Path | None = None
+    """Where accepted definitions are kept; without it no tool is held back."""
     token: str | None = None
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
@@ -41,4 +45,9 @@ class ProxyOptions(msgspec.Struct, frozen=True, kw_only=True):
     def guard(self) -> Guard:
         """Make the guard that they describe."""
         policies = self.policies or Policies.load(ready_made(POLICY))
-        return Guard(policies, trusted=self.trust_hints, client_asks=self.client_asks)
+        holding = None
+        if self.pins is not None:
+            holding = Holding(self.pins, server_name(self.command, self.url))
+        return Guard(
+            policies, trusted=self.trust_hints, client_asks=self.client_asks, holding=holding
+        )

@@ -49,6 +49,11 @@ def declared(name: str) -> dict[str, Any]:
 def list_tools(message: dict[str, Any]) -> None:
     if script.get("list") == "error":
         failed(message["id"], -32050, "no list today", data={"why": "closed"})
+    elif script.get("paged"):
+        first, *rest = script["tools"]
+        on = bool((message.get("params") or {}).get("cursor"))
+        page = {"tools": [declared(name) for name in (rest if on else [first])]}
+        reply(message["id"], page if on else {**page, "nextCursor": "2"})
     elif script.get("list") != "never":
         reply(message["id"], {"tools": [declared(name) for name in script["tools"]]})
 
