@@ -781,3 +781,18 @@ async def test_parts_of_the_servers_that_cannot_be_read_harm_one_message_at_most
     answer = await bare.ask("tools/call", {"name": "t", "arguments": {"n": 1}}, request_id=2)
 
     assert text_of(answer) == '{"n": 1}'
+
+
+async def test_after_a_restart_what_was_subscribed_to_is_subscribed_to_again(start: Start) -> None:
+    bare = await start({"t": "reply", "die": "first_time_dies"})
+    await bare.open()
+    for uri in ("file:///a", "file:///b", "file:///c"):
+        await bare.ask("resources/subscribe", {"uri": uri})
+    await bare.ask("resources/unsubscribe", {"uri": "file:///b"})
+
+    await bare.call("die")
+    await bare.call("t")
+
+    asked = [m["params"]["uri"] for m in bare.heard("resources/subscribe")]
+    assert asked == ["file:///a", "file:///b", "file:///c", "file:///a", "file:///c"]
+    assert not any(b"seawall-" in line for line in bare.lines)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from seawall.edges.mcp.proxy.client import Client
     from seawall.edges.mcp.proxy.guard import Guard
+    from seawall.edges.mcp.proxy.messages import Envelope
 
 BEGIN_WITHIN_S = 30.0
 """How long a server that was started again may take to begin a session anew."""
@@ -65,6 +66,7 @@ class Link:
         self._initialize: Message | None = None
         self._initialized: Message | None = None
         self._level: Message | None = None
+        self._subscriptions: dict[str, dict[str, Any]] = {}
         self._passing: dict[Any, Message] = {}
         self._own: dict[Any, tuple[asyncio.Future[Message], Exchange | None]] = {}
         self._calls: dict[Any, Exchange] = {}
@@ -112,6 +114,8 @@ class Link:
             self.client.initialized(envelope.parameters())
         elif method == "logging/setLevel":
             self._level = message
+        elif method == "resources/unsubscribe":
+            self._subscriptions.pop(str(envelope.parameters().get("uri")), None)
         self._passing[key_of(envelope.id)] = message
         self._send(message)
 
@@ -196,6 +200,8 @@ class Link:
             if self._level is not None:
                 level: Any = self._level.envelope.params
                 await self._ask(server, "logging/setLevel", level)
+            for subscription in tuple(self._subscriptions.values()):
+                await self._ask(server, "resources/subscribe", subscription)
             return
         raise ServerGone("the server was started again and did not answer", may_have_run=False)
 
@@ -283,13 +289,22 @@ class Link:
         if asked is None and message.envelope.id is not None:
             log.debug("the server answered a request that nobody waits for")
             return
-        if asked is not None and asked.envelope.method == "tools/list":
-            self._guard.catalogue.seen(self.client, message)
-            shown = self._guard.catalogue.shown(message)
-            if shown is not None:
-                self._say(shown)
-                return
+        shown = None if asked is None else self._learnt(asked.envelope, message)
+        if shown is not None:
+            self._say(shown)
+            return
         self._to_client(message.raw, message, None)
+
+    def _learnt(self, asked: Envelope, message: Message) -> bytes | None:
+        """Keep what an answer says; gives what the client is to be told instead, if anything."""
+        if asked.method == "tools/list":
+            self._guard.catalogue.seen(self.client, message)
+            return self._guard.catalogue.shown(message)
+        if asked.method == "resources/subscribe" and message.envelope.error is msgspec.UNSET:
+            params = asked.parameters()
+            if len(self._subscriptions) < MAX_WAITING:
+                self._subscriptions[str(params.get("uri"))] = params
+        return None
 
     def _notified(self, message: Message) -> None:
         method = message.envelope.method
