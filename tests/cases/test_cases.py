@@ -66,11 +66,11 @@ LATER = {
     "progress": "played in test_mcp_cases.py",
     "mcp-stdio": "played in test_mcp_cases.py",
     "mcp-http": "played in test_mcp_cases.py",
-    "batch-order": "turns of several calls are not there yet",
-    "batch-duplicate-id": "turns of several calls are not there yet",
-    "batch-failure": "turns of several calls are not there yet",
-    "loop-repeat": "there is no loop detector yet",
-    "loop-false-positive": "there is no loop detector yet",
+    "batch-order": "played in tests/orchestration/test_turn.py",
+    "batch-duplicate-id": "played in tests/orchestration/test_turn.py",
+    "batch-failure": "played in tests/orchestration/test_turn.py",
+    "loop-repeat": "played in tests/orchestration/test_loop.py",
+    "loop-false-positive": "played in tests/orchestration/test_loop.py",
     "gateway-disconnect": "there is no gateway yet",
 }
 """Kinds that are not played here; with the reason, so that none is forgotten."""

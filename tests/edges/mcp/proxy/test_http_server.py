@@ -101,16 +101,19 @@ async def test_after_a_restart_of_the_server_the_session_is_opened_again(
     port = await asyncio.to_thread(served.everything)
     bare = await bridge(port)
     await bare.open()
+    await bare.ask("resources/subscribe", {"uri": "test://watched"})
     first = await bare.call("add", {"a": 1, "b": 1})
 
     await asyncio.to_thread(served.kill, port)
     away = await bare.ask("tools/list")
     await asyncio.to_thread(served.everything, port)
     second = await bare.call("add", {"a": 2, "b": 2})
+    watched = await bare.call("was_subscribed")
 
     assert text_of(first) == "2"
     assert away["error"]["data"] == {"reason": "transport"}
     assert text_of(second) == "4"
+    assert text_of(watched) == '["test://watched"]'
 
 
 async def test_it_ends_when_its_input_does(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -124,6 +125,9 @@ class HttpServer:
             await response.body()
         if self._initialized is not None:
             await self._posted(self._initialized)
+        for message in self._link.said_before():
+            with contextlib.suppress(ServerGone):  # a session without it serves the rest
+                await self._posted(message)
 
     async def _posted(self, message: Message) -> None:
         envelope = message.envelope
@@ -192,9 +196,7 @@ class HttpServer:
         self._link.from_server(found.raw)
 
     def _negotiated(self, found: Message) -> None:
-        result = found.envelope.result
-        said = None if result is msgspec.UNSET else messages.decoded(result)
-        version = said.get("protocolVersion") if isinstance(said, dict) else None
+        version = found.envelope.results().get("protocolVersion")
         if isinstance(version, str):
             self._version = version.encode("latin-1", "replace")
 

@@ -205,6 +205,14 @@ class Link:
             return
         raise ServerGone("the server was started again and did not answer", may_have_run=False)
 
+    def said_before(self) -> list[Message]:
+        """What a new session has to be told of the old one: as requests that nobody waits for."""
+        said: list[tuple[str, Any]] = []
+        if self._level is not None:
+            said.append(("logging/setLevel", self._level.envelope.params))
+        said += [("resources/subscribe", params) for params in self._subscriptions.values()]
+        return [messages.request(self.client.new_id(), *each) for each in said]
+
     async def _ask(self, server: Server, method: str, params: Any) -> Message:
         request_id = self.client.new_id()
         answered = self._expect(request_id, None)

@@ -46,13 +46,21 @@ class Envelope(msgspec.Struct):
 
     def parameters(self) -> dict[str, Any]:
         """Decode the parameters; empty if there are none, or if they cannot be read."""
-        if self.params is msgspec.UNSET:
-            return {}
-        try:
-            found = decoded(self.params)
-        except (msgspec.MsgspecError, ValueError, RecursionError):
-            return {}  # raw parts are not looked at before: whoever gets it may refuse it
-        return found if isinstance(found, dict) else {}
+        return _object(self.params)
+
+    def results(self) -> dict[str, Any]:
+        """Decode the result; empty if there is none, or if it cannot be read."""
+        return _object(self.result)
+
+
+def _object(raw: msgspec.Raw | msgspec.UnsetType) -> dict[str, Any]:
+    if raw is msgspec.UNSET:
+        return {}
+    try:
+        found = decoded(raw)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return {}  # raw parts are not looked at before: whoever gets it may refuse it
+    return found if isinstance(found, dict) else {}
 
 
 class Message(msgspec.Struct, frozen=True):

@@ -75,10 +75,12 @@ TOOLS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "change_tools": (OPEN, {}),
     "large": ({"type": "object", "properties": {"bytes": {"type": "integer"}}}, {}),
     "was_cancelled": (OPEN, {}),
+    "was_subscribed": (OPEN, {}),
     "ask_first": (MESSAGE, {}),
 }
 
 cancelled: list[dict[str, Any]] = []
+subscribed: list[str] = []
 
 
 def text(said: str) -> types.CallToolResult:
@@ -285,6 +287,15 @@ async def was_cancelled(ctx: Any, params: Any) -> Any:
     return text(json.dumps(cancelled))
 
 
+async def was_subscribed(ctx: Any, params: Any) -> Any:
+    return text(json.dumps(subscribed))
+
+
+async def subscribe(ctx: Any, params: types.SubscribeRequestParams) -> Any:
+    subscribed.append(str(params.uri))
+    return types.EmptyResult()
+
+
 async def ask_first(ctx: Any, params: types.CallToolRequestParams) -> Any:
     """The way of revision 2026-07-28: input is required, and the client comes back with it."""
     if not params.input_responses:
@@ -323,6 +334,7 @@ WORK: dict[str, Any] = {
     "change_tools": change_tools,
     "large": large,
     "was_cancelled": was_cancelled,
+    "was_subscribed": was_subscribed,
     "ask_first": ask_first,
 }
 
@@ -441,7 +453,7 @@ def server() -> Server[Any]:
         on_list_resources=list_resources,
         on_list_resource_templates=list_templates,
         on_read_resource=read_resource,
-        on_subscribe_resource=done,
+        on_subscribe_resource=subscribe,
         on_unsubscribe_resource=done,
         on_list_prompts=list_prompts,
         on_get_prompt=prompt,
