@@ -71,7 +71,7 @@ LATER = {
     "batch-failure": "played in tests/orchestration/test_turn.py",
     "loop-repeat": "played in tests/orchestration/test_loop.py",
     "loop-false-positive": "played in tests/orchestration/test_loop.py",
-    "gateway-disconnect": "there is no gateway yet",
+    "gateway-disconnect": "played in tests/edges/gateway/test_calls.py",
 }
 """Kinds that are not played here; with the reason, so that none is forgotten."""
 

@@ -796,3 +796,12 @@ async def test_after_a_restart_what_was_subscribed_to_is_subscribed_to_again(sta
     asked = [m["params"]["uri"] for m in bare.heard("resources/subscribe")]
     assert asked == ["file:///a", "file:///b", "file:///c", "file:///a", "file:///c"]
     assert not any(b"seawall-" in line for line in bare.lines)
+
+
+async def test_a_server_that_will_not_end_ends_with_a_proxy_that_is_killed(start: Start) -> None:
+    bare = await start({"t": "pid"}, deaf=True, stubborn=True)
+    pid = int(text_of(await bare.call("t")))
+
+    bare.process.kill()
+
+    assert await ended(pid)

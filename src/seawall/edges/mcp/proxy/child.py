@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from seawall.edges.mcp.proxy.exchange import ServerGone
 from seawall.edges.mcp.proxy.lines import HIGH_WATER_BYTES, Splitter
 from seawall.edges.mcp.proxy.messages import on_one_line
+from seawall.edges.mcp.watchdog import Watchdog
 from seawall.pipeline.foreign import log
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class Child(asyncio.SubprocessProtocol):
         self._transport: asyncio.SubprocessTransport | None = None
         self._stdin: asyncio.WriteTransport | None = None
         self._ended = asyncio.Event()
+        self._watchdog: Watchdog | None = None
         self._told = False
         self.source: Pausing | None = None
 
@@ -97,6 +99,7 @@ class Child(asyncio.SubprocessProtocol):
         self._transport = cast("asyncio.SubprocessTransport", transport)
         self._stdin = cast("asyncio.WriteTransport", self._transport.get_pipe_transport(0))
         self._stdin.set_write_buffer_limits(high=HIGH_WATER_BYTES)
+        self._watchdog = Watchdog(self._transport.get_pid())
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:  # noqa: ARG002  # stdout alone
         """It says something."""
@@ -151,6 +154,8 @@ class Child(asyncio.SubprocessProtocol):
             if self._ended.is_set():
                 break
         self._signal(signal.SIGKILL)  # of its group, whoever it left behind
+        if self._watchdog is not None:
+            self._watchdog.dismiss()
         if self._transport is not None:
             self._transport.close()
 

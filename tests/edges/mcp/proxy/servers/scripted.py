@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import threading
 import time
@@ -183,6 +184,8 @@ def heard(message: dict[str, Any]) -> None:
         reply(message["id"], {"method": method, "params": message.get("params"), "x": None})
 
 
+if script.get("stubborn"):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
 if script.get("stdout_before"):
     sys.stdout.write(script["stdout_before"])
     sys.stdout.flush()
