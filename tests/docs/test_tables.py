@@ -319,11 +319,20 @@ def test_the_standard_flags_are_named() -> None:
     assert [flag for flag in STANDARD_FLAGS if flag not in said] == []
 
 
+def _leaves(commands: dict[str, Any], before: str = "") -> list[tuple[str, Any]]:
+    """Commands, and those of groups by both names: `policy check`."""
+    found: list[tuple[str, Any]] = []
+    for name, command in commands.items():
+        within = getattr(command, "commands", None)
+        found += [(before + name, command)] if within is None else _leaves(within, f"{name} ")
+    return found
+
+
 def commands() -> dict[str, list[str]]:
     """The options of each command, and of the program itself under an empty name."""
     program: Any = typer.main.get_command(app)
     found = {"": [option for one in program.params for option in one.opts]}
-    for name, command in program.commands.items():
+    for name, command in _leaves(program.commands):
         options = [one for one in command.params if one.param_type_name == "option"]
         found[name] = [option for one in options for option in one.opts]
     return found

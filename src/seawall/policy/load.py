@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from seawall.contract.errors import ConfigurationError, Fault
 from seawall.policy.changes import unknown
 from seawall.policy.origins import Origins, fault_at
+from seawall.policy.overrides import is_overridden, read_overrides
 from seawall.policy.places import find_places
 from seawall.policy.ready_made import label_of, ready_made, ready_made_names
 from seawall.policy.settings import (
@@ -64,15 +65,20 @@ MAX_FILES = 16
 _AT = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
-def read_policy_file(path: str | Path) -> dict[str, Any]:
+def read_policy_file(
+    path: str | Path, environment: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """Read a policy file and those it extends, as arguments of `Policies`.
 
-    What could not be read is noted in `origins`, to be told with all else that is wrong.
+    Variables of `environment` that begin with `SEAWALL_POLICY__` are laid over the files. What
+    could not be read is noted in `origins`, to be told with all else that is wrong.
     """
-    chain = _chain(Path(path))
+    chain, _ = _chain(Path(path))
     sheet = chain.pop()
     while chain:
         sheet = chain.pop().over(sheet)
+    if environment and is_overridden(environment):
+        sheet = read_overrides(environment, sheet).over(sheet)
     origins = Origins(sheet.places, sheet.faults)
     risk = dict(sheet.risk)
     if "ask_from" in risk and "allow" in risk:
@@ -89,6 +95,12 @@ def read_policy_file(path: str | Path) -> dict[str, Any]:
     }
 
 
+def policy_files(path: str | Path) -> tuple[Path, ...]:
+    """Name the file and those that it extends, as far as they can be read now."""
+    _, files = _chain(Path(path))
+    return tuple(files)
+
+
 def _settings(kind: type[S], values: dict[str, Any], section: str, origins: Origins) -> S:
     try:
         return kind(**values)
@@ -97,8 +109,8 @@ def _settings(kind: type[S], values: dict[str, Any], section: str, origins: Orig
         return kind()
 
 
-def _chain(path: Path) -> list[Sheet]:
-    """Read a file, then the one it extends, and so on to the last."""
+def _chain(path: Path) -> tuple[list[Sheet], list[Path]]:
+    """Read a file, then the one it extends, and so on to the last; tell which they were."""
     label = label_of(path)
     sheets: list[Sheet] = []
     seen: list[Path] = []
@@ -107,12 +119,12 @@ def _chain(path: Path) -> list[Sheet]:
         sheets.append(sheet)
         seen.append(path.resolve())
         if sheet.extends is None:
-            return sheets
+            return sheets, seen
         try:
             path, label = _extended(sheet.extends, path, label, seen)
         except ValueError as error:
             sheet.faults.append(fault_at(("extends",), str(error), sheet.places))
-            return sheets
+            return sheets, seen
 
 
 def _extended(extends: str, path: Path, label: str, seen: list[Path]) -> tuple[Path, str]:

@@ -18,6 +18,7 @@ class Members:
 
     def __init__(self, name: str, family: Family) -> None:
         self._name = name
+        self.servers = family.servers
         self._checks = _checks(family)
 
     def named_by(self, tool: Tool) -> bool:

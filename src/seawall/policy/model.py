@@ -30,6 +30,7 @@ from seawall.policy.notes import (
     fallback_note,
     idle_note,
     readers_notes,
+    server_note,
 )
 from seawall.policy.origins import Origins
 from seawall.policy.patterns import Pattern, is_pattern
@@ -128,11 +129,15 @@ class Policies:
         origins.check()
 
     @classmethod
-    def load(cls, path: str | Path) -> Policies:
-        """Read a policy file and those that it extends; see `seawall.policy.load`."""
+    def load(cls, path: str | Path, *, environment: Mapping[str, str] | None = None) -> Policies:
+        """Read a policy file and those that it extends; see `seawall.policy.load`.
+
+        `environment`, such as `os.environ`, may change single values; see
+        `seawall.policy.overrides`.
+        """
         from seawall.policy.load import read_policy_file  # noqa: PLC0415 - only files need it
 
-        return cls(**read_policy_file(path))
+        return cls(**read_policy_file(path, environment))
 
     @classmethod
     def default(cls) -> Policies:
@@ -174,6 +179,16 @@ class Policies:
             *(self._idle_note(by_name, path, name) for path, name in self._idle(by_name)),
         )
         return tuple(filter(None, found))
+
+    def server_notes(self, servers: Iterable[str]) -> tuple[str, ...]:
+        """Say which families are for a server that is not among these."""
+        present = tuple(servers)
+        return tuple(
+            server_note(self._origins.said(("families", name)), server, present)
+            for name, members in self._chosen_by.items()
+            for server in members.servers
+            if server not in present
+        )
 
     def _idle(self, tools: Mapping[str, Tool]) -> Iterator[tuple[KeyPath, str | None]]:
         """Find what fits none of the tools: its path, and the name or pattern that it is about."""

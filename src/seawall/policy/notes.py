@@ -83,3 +83,10 @@ def idle_note(where: str, name: str | None, tools: Collection[str], *, is_own: b
         if found:
             return f"{where}{shown} fits no tool; did you mean {found[0]}?"
     return f"{where}{shown} fits no tool" if is_own else None
+
+
+def server_note(where: str, server: str, servers: Collection[str]) -> str:
+    """Say that a family is for a server that the configuration does not have."""
+    found = process.extractOne(server, servers, scorer=fuzz.ratio, score_cutoff=_CLOSE)
+    meant = f"; did you mean {found[0]}?" if found else f"; it has {', '.join(servers) or 'none'}"
+    return f"{where} is for the server {server!r}, which the configuration does not have{meant}"

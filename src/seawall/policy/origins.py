@@ -21,14 +21,17 @@ KeyPath = tuple[str, ...]
 
 
 class Place(msgspec.Struct, frozen=True):
-    """A key's position in a file; lines and columns count from 1."""
+    """A key's position in a file; lines and columns count from 1.
+
+    Line 0: it is in no file, but in the environment's variable that `file` names.
+    """
 
     file: str
     line: int
     column: int = 1
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}"
+        return f"{self.file}:{self.line}" if self.line else self.file
 
 
 class Origins:
@@ -84,7 +87,7 @@ def fault_at(path: KeyPath, message: str, places: Mapping[KeyPath, Place]) -> Fa
     place = place_of(path, places)
     if place is None:
         return Fault(message, key=dotted(path))
-    return Fault(message, dotted(path), place.file, place.line, place.column)
+    return Fault(message, dotted(path), place.file, place.line or None, place.column or None)
 
 
 def dotted(path: KeyPath) -> str:

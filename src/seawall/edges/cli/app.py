@@ -28,6 +28,7 @@ from seawall.edges.cli.options import (
     mcp_choice,
 )
 from seawall.edges.cli.proxy_command import PROXY_HELP, run_proxy
+from seawall.edges.cli.policy_command import policy_app
 from seawall.edges.cli.serve_command import run_gateway
 from seawall.edges.cli.trace_command import show_trace
 
@@ -244,6 +245,7 @@ def call_tool(
 app.command("check-arguments")(check_arguments)
 app.command("batch")(run_batch)
 app.command("trace")(show_trace)
+app.add_typer(policy_app, name="policy")
 app.command("serve")(run_gateway)
 app.add_typer(audit_app)
 app.add_typer(mcp_app, name="mcp")

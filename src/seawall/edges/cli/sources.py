@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import inspect
+import os
 import pkgutil
 import sys
 from contextlib import asynccontextmanager
@@ -76,16 +77,27 @@ def registry_from(
 
 
 def policies_from(where: str | None) -> Policies | None:
-    """Load a policy file, or one that comes with Seawall by its bare name."""
-    if where is None:
+    """Load a policy file, or one that comes with Seawall by its bare name.
+
+    The environment may change single values, also of the policy that holds without a name.
+    """
+    from seawall.policy.overrides import is_overridden  # noqa: PLC0415  # not for --help
+
+    if where is None and not is_overridden(os.environ):
         return None
     from seawall.policy.model import Policies  # noqa: PLC0415  # only with a policy
-    from seawall.policy.ready_made import ready_made  # noqa: PLC0415  # as above
+
+    return Policies.load(policy_path(where or "default"), environment=os.environ)
+
+
+def policy_path(where: str) -> Path:
+    """Find the file that `--policy` names: a path, or the bare name of a ready-made one."""
+    from seawall.policy.ready_made import ready_made  # noqa: PLC0415  # only with a policy
 
     path = Path(where)
     if path.exists() or path.suffix or len(path.parts) > 1:
-        return Policies.load(path)
-    return Policies.load(ready_made(where))
+        return path
+    return ready_made(where)
 
 
 def is_factory(thing: Any) -> bool:

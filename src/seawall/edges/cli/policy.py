@@ -1,0 +1,171 @@
+"""`seawall policy check`, `explain`, `diff` and `schema`."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from seawall.contract.errors import ConfigurationError, Fault
+from seawall.edges.cli.exits import Exit
+from seawall.edges.cli.sources import policies_from, policy_path, registry_from
+from seawall.orchestration.unknown import no_such_tool
+from seawall.policy.differences import differences
+from seawall.policy.model import Policies
+from seawall.policy.schema import policy_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from seawall.edges.cli.paper import Paper
+    from seawall.policy.differences import Difference
+    from seawall.registry.registry import Registry
+
+MAX_CONFIG_BYTES = 4 * 1024 * 1024
+
+
+class CheckOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line said about `check`."""
+
+    registry: str | None = None
+    mcp_config: str | None = None
+    strict: bool = False
+    as_json: bool = False
+
+
+class DiffOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line said about `diff`."""
+
+    registry: str | None = None
+    exit_code: bool = False
+    as_json: bool = False
+
+
+class Checked(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found in one file."""
+
+    file: str
+    faults: tuple[Fault, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def check(files: Sequence[str], options: CheckOptions, paper: Paper, errors: Paper) -> Exit:
+    """Load each file; tell its faults, or else its notes."""
+    registry = None if options.registry is None else registry_from(options.registry)
+    servers = None if options.mcp_config is None else servers_in(Path(options.mcp_config))
+    found = [_checked(file, registry, servers) for file in files]
+    if options.as_json:
+        paper.text(msgspec.json.encode(found).decode())
+    else:
+        for one in found:
+            _tell(one, paper, errors)
+    failed = any(one.faults or (options.strict and one.notes) for one in found)
+    return Exit.USAGE if failed else Exit.OK
+
+
+def _checked(file: str, registry: Registry | None, servers: Iterable[str] | None) -> Checked:
+    try:
+        policies = Policies.load(policy_path(file), environment=os.environ)
+    except ConfigurationError as error:
+        return Checked(file=file, faults=error.faults)
+    notes = policies.notes(registry or ())
+    if servers is not None:
+        notes += policies.server_notes(servers)
+    return Checked(file=file, notes=notes)
+
+
+def _tell(found: Checked, paper: Paper, errors: Paper) -> None:
+    for fault in found.faults:
+        errors.text(f"error: {fault}")
+    for note in found.notes:
+        errors.text(f"note: {note}")
+    if not found.faults:
+        said = f", {len(found.notes)} to look at" if found.notes else ""
+        paper.text(f"{found.file}: can be used{said}")
+
+
+def servers_in(path: Path) -> tuple[str, ...]:
+    """Name the servers of a client's configuration, under `mcpServers` or `servers`."""
+    try:
+        if path.stat().st_size > MAX_CONFIG_BYTES:
+            raise ConfigurationError([Fault("is too large for a configuration", file=str(path))])
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        said = f"cannot be read: {error.strerror or type(error).__name__}"
+        raise ConfigurationError([Fault(said, file=str(path))]) from None
+    except (ValueError, RecursionError) as error:
+        raise ConfigurationError([Fault(f"is no JSON: {error}", file=str(path))]) from None
+    for key in ("mcpServers", "servers"):
+        if isinstance(config, dict) and isinstance(config.get(key), dict):
+            return tuple(config[key])
+    raise ConfigurationError([Fault("has no object mcpServers", file=str(path))])
+
+
+def explain(
+    name: str, where: str | None, policy: str | None, paper: Paper, errors: Paper, *, as_json: bool
+) -> Exit:
+    """Write one tool's policy, a value a line."""
+    registry = registry_from(where)
+    policies = policies_from(policy) or Policies.default()
+    tool = registry.get(name)
+    if tool is None:
+        errors.text(no_such_tool(registry, name, "").render())
+        return Exit.NOT_FOUND
+    found = policies.explain(tool)
+    if as_json:
+        said = {key: {"value": given.value, "rule": given.rule} for key, given in found.items()}
+        paper.text(json.dumps(said, ensure_ascii=False, default=str))
+        return Exit.OK
+    rows = [(key, plain(given.value), given.rule) for key, given in found.items()]
+    paper.table(("setting", "value", "by the rule"), rows)
+    note = policies.duration_note(tool)
+    if note:
+        errors.text(f"note: {note}")
+    return Exit.OK
+
+
+def diff(before: str, after: str, options: DiffOptions, paper: Paper) -> Exit:
+    """Write what changes, tool by tool."""
+    registry = registry_from(options.registry)
+    old, new = Policies.load(policy_path(before)), Policies.load(policy_path(after))
+    found = differences(old, new, registry)
+    if options.as_json:
+        paper.text(json.dumps(msgspec.to_builtins(found), ensure_ascii=False, default=str))
+    elif not found:
+        paper.text(f"No difference for {len(registry)} tools.")
+    else:
+        paper.table(("tool", "setting", "before", "after", "by the rule"), list(map(_row, found)))
+    return Exit.TOOL_FAILED if found and options.exit_code else Exit.OK
+
+
+def _row(one: Difference) -> tuple[str, ...]:
+    rule = one.rule_after
+    if one.rule_before and one.rule_before != one.rule_after:
+        rule = f"{one.rule_after}, before: {one.rule_before}"
+    return (one.tool or "(all)", one.key, plain(one.before), plain(one.after), rule)
+
+
+def schema(paper: Paper) -> None:
+    """Write the JSON Schema of policy files."""
+    paper.text(schema_text().rstrip("\n"))
+
+
+def schema_text() -> str:
+    """Give the schema as the file `policies/policy.schema.json` has it."""
+    return json.dumps(policy_schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def plain(value: Any) -> str:
+    """Write a value of a policy for a reader."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (tuple, list)):
+        return ", ".join(map(str, value)) or "none"
+    if hasattr(value, "name"):
+        return str(value.name).lower()
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,66 @@
+"""What another policy would change, tool by tool, and which rule says so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from seawall.policy.explain import Given
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from seawall.contract.tool import Tool
+    from seawall.policy.model import Policies
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """One value that differs. `tool` is empty for what holds for all: `[risk]`, `[loop]`."""
+
+    tool: str
+    key: str
+    before: Any
+    after: Any
+    rule_before: str = ""
+    rule_after: str = ""
+
+
+def differences(before: Policies, after: Policies, tools: Iterable[Tool]) -> list[Difference]:
+    """Compare two policies for these tools; what has the same value by another rule is equal."""
+    found = list(_of_sections(before, after))
+    for tool in tools:
+        found += _of_tool(tool.name, before.explain(tool), after.explain(tool))
+    return found
+
+
+def _of_tool(tool: str, before: dict[str, Given], after: dict[str, Given]) -> Iterator[Difference]:
+    for key, old, new in _pairs(before, after):
+        if old.value != new.value:
+            yield Difference(tool, key, old.value, new.value, old.rule, new.rule)
+
+
+def _pairs(before: dict[str, Given], after: dict[str, Given]) -> Iterator[tuple[str, Given, Given]]:
+    """Pair what both say; a breaker that only one of them has is one difference, not many."""
+    if ("breaker" in before) != ("breaker" in after):
+        yield "breaker", _breaker(before), _breaker(after)
+    yield from ((key, before[key], after[key]) for key in before if key in after)
+
+
+def _breaker(found: dict[str, Given]) -> Given:
+    gone = found.get("breaker")
+    rule = found["breaker.threshold"].rule if gone is None else gone.rule
+    return Given(gone is None, rule)
+
+
+def _of_sections(before: Policies, after: Policies) -> Iterator[Difference]:
+    for section in ("risk", "trace", "loop", "console"):
+        old, new = getattr(before, section), getattr(after, section)
+        if old is None or new is None:
+            if old is not new:
+                yield Difference("", section, old is not None, new is not None)
+            continue
+        for field in old.__struct_fields__:
+            one, other = getattr(old, field), getattr(new, field)
+            if one != other:
+                yield Difference("", f"{section}.{field}", one, other)
