@@ -569,7 +569,8 @@ class Pipeline:
         self._builder = self._builder.following(trial)
         for name, route in present:
             if self._routes.get(name) is route:
-                self._routes[name] = self._builder.route(route.tool)
+                replaced = self._routes[name] = self._builder.route(route.tool)
+                replaced.calls = route.calls  # those that go on are still under way
         self._offer_result_read()
 
     def policy_of(self, name: str) -> Any:

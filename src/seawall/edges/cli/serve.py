@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import signal
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +13,7 @@ import msgspec
 
 from seawall.contract.errors import ConfigurationError
 from seawall.edges.cli.mcp_sources import McpChoice, with_tools
-from seawall.edges.cli.sources import kept, policies_from, state_from
+from seawall.edges.cli.sources import kept, policies_from, policy_path, state_from
 from seawall.edges.gateway.settings import GatewaySettings, token_path
 from seawall.edges.gateway.tokens import (
     Tokens,
@@ -20,6 +23,7 @@ from seawall.edges.gateway.tokens import (
 )
 from seawall.orchestration.approvals.settings import ApprovalSettings
 from seawall.orchestration.pipeline import Pipeline
+from seawall.orchestration.policy_watch import watched
 
 if TYPE_CHECKING:
     from seawall.edges.cli.paper import Paper
@@ -42,6 +46,7 @@ class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
     console: bool = True
     state: str | None = None
     mcp: McpChoice = McpChoice()
+    watch: bool = False
 
 
 def serve(options: ServeOptions, paper: Paper) -> None:
@@ -67,10 +72,37 @@ def serve(options: ServeOptions, paper: Paper) -> None:
             if state is None or not state.durable:
                 paper.text("what is kept is in memory, and gone when this ends; --state keeps it")
 
-        async with kept(state):
+        async with kept(state), AsyncExitStack() as stack:
+            if options.policy is not None:
+                await _watch(stack, policy_path(options.policy), pipeline, options, paper)
             await run(pipeline, settings, started)
 
     with_tools(options.registry, options.mcp, paper, work, policies, state)
+
+
+async def _watch(
+    stack: AsyncExitStack, path: Path, pipeline: Pipeline, options: ServeOptions, paper: Paper
+) -> None:
+    """Take the policy file anew on SIGHUP, and if wanted when it changes."""
+
+    def taken(policies: Policies) -> None:
+        paper.text(f"policy taken: {path}")
+        for note in policies.notes(pipeline.registry):
+            paper.text(f"note: {note}")
+
+    def refused(error: ConfigurationError) -> None:
+        for fault in error.faults:
+            paper.text(f"error: {fault}")
+        paper.text("the former policy goes on")
+
+    watch = watched(path, pipeline, environment=os.environ, on_reload=taken, on_fault=refused)
+    hangup = getattr(signal, "SIGHUP", None)  # not on every system
+    if hangup is not None:
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(hangup, watch.reload)
+        stack.callback(loop.remove_signal_handler, hangup)
+    if options.watch:
+        await stack.enter_async_context(watch)
 
 
 def _settings(options: ServeOptions, policies: Policies | None, tokens: Tokens) -> GatewaySettings:

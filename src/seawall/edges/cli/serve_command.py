@@ -53,12 +53,16 @@ def run_gateway(
     console: Annotated[
         bool, typer.Option("--console/--no-console", help="Serve the page at /.")
     ] = True,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Take the policy file anew when it changes.")
+    ] = False,
 ) -> None:
     """Offer the tools over HTTP, with a page to look at them.
 
     Safe by default: it binds to loopback, and starts with the strict policy `gateway`. Answering
     approvals and opening circuits need a token even there; it is made at the start, unless you
-    give one, and kept in a file that only you can read.
+    give one, and kept in a file that only you can read. SIGHUP takes the policy file anew; one that
+    cannot be used is told, and the former policy goes on.
     """
     from seawall.edges.cli.paper import Paper  # noqa: PLC0415  # loaded when it is run
     from seawall.edges.cli.serve import ServeOptions, serve  # noqa: PLC0415  # as above
@@ -76,6 +80,7 @@ def run_gateway(
         console=console,
         state=state,
         mcp=mcp_choice(mcp_config, trust, pins),
+        watch=watch,
     )
     with configuration_errors():
         serve(options, Paper(sys.stderr))
