@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from seawall.policy.explain import Given
+from seawall.policy.sheet import SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -54,7 +55,7 @@ def _breaker(found: dict[str, Given]) -> Given:
 
 
 def _of_sections(before: Policies, after: Policies) -> Iterator[Difference]:
-    for section in ("risk", "trace", "loop", "console"):
+    for section in ("risk", *SETTINGS):
         old, new = getattr(before, section), getattr(after, section)
         if old is None or new is None:
             if old is not new:

@@ -110,6 +110,8 @@ RULE: dict[str, tuple[Schema, str]] = {
     "check_mode": (_MODE, "whether the argument check acts, only watches, or neither"),
     "gate_mode": (_MODE, "the same for both gates"),
     "output": ({"enum": ["check", "warn", "off"]}, "what a broken output schema means"),
+    "ledger": ({"enum": ["on", "off"]}, "write down effects before and after"),
+    "ledger_keep_s": (_seconds(zero=False), "how long they are kept"),
 }
 """All keys of a rule but `breaker`, with what they take and what they mean."""
 
@@ -136,6 +138,11 @@ SETTINGS: dict[str, dict[str, tuple[Schema, str]]] = {
         "exempt": (_TEXTS, "names of tools that may repeat"),
         "exempt_tags": (_TEXTS, "tools with one of these tags may repeat, too"),
         "scope": ({"enum": ["all", "sessions"]}, "whose calls are watched"),
+    },
+    "http_check": {"allow": (_TEXTS, "host:port, or a network, beside public addresses")},
+    "audit": {
+        "calls": ({"enum": ["all", "refused", "off"]}, "which calls go into the audit log"),
+        "wait": (_FLAG, "whether each call waits until it is written"),
     },
     "console": {"allow": (_TEXTS, "what the gateway's page may run")},
 }

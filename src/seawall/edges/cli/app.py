@@ -27,8 +27,8 @@ from seawall.edges.cli.options import (
     configuration_errors,
     mcp_choice,
 )
-from seawall.edges.cli.proxy_command import PROXY_HELP, run_proxy
 from seawall.edges.cli.policy_command import policy_app
+from seawall.edges.cli.proxy_command import PROXY_HELP, run_proxy
 from seawall.edges.cli.serve_command import run_gateway
 from seawall.edges.cli.trace_command import show_trace
 
