@@ -54,3 +54,9 @@ class Span(msgspec.Struct, frozen=True, gc=False):
     """Fingerprint of the limiter's key, if one was used."""
     verdicts: tuple[str, ...] = ()
     """What layers decided on the way, as `layer:verdict`; shadow refusals are seen here."""
+    health: str = ""
+    """What a failed attempt says of the tool: `infrastructure` or `answer`; else empty."""
+    retryable: bool = True
+    """Whether the failure may pass by itself."""
+    retry_after_s: float | None = None
+    """When the tool said to come back."""

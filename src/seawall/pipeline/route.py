@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from seawall.contract.span import Outcome, Span
+from seawall.pipeline.convert import is_infrastructure
 from seawall.pipeline.foreign import tell, told
 from seawall.pipeline.invocation import why_cancelled
 from seawall.pipeline.recorder import Finished, OnAttempt, OnCall, OnEvent
@@ -146,7 +147,7 @@ class Route:
             outcome = Outcome.FAILED if call.attempt else Outcome.DENIED
             reason, layer = failure.reason, failure.layer
         if call.attempt_open:
-            self._close(call, outcome, reason, now)
+            self._close(call, outcome, reason, now, failure)
         elif call.attempt == 0:
             self._without_attempt(call, outcome, reason, now)
         if result.call_id is not call.call_id or result.attempts != call.attempt:
@@ -190,11 +191,18 @@ class Route:
         if failure is None:
             self._close(call, Outcome.SUCCESS, "", self._now())
         else:
-            self._close(call, Outcome.FAILED, failure.reason, self._now())
+            self._close(call, Outcome.FAILED, failure.reason, self._now(), failure)
 
-    def _close(self, call: Invocation, outcome: Outcome, reason: str, now: float) -> None:
+    def _close(
+        self,
+        call: Invocation,
+        outcome: Outcome,
+        reason: str,
+        now: float,
+        failure: Failure | None = None,
+    ) -> None:
         call.attempt_open = False
-        self._span(call, call.attempt, call.attempt_started, outcome, reason, now)
+        self._span(call, call.attempt, call.attempt_started, outcome, reason, now, failure)
 
     def _without_attempt(self, call: Invocation, outcome: Outcome, reason: str, now: float) -> None:
         """Record a call that a layer refused, or answered by itself, before its first attempt."""
@@ -209,6 +217,7 @@ class Route:
         outcome: Outcome,
         reason: str,
         now: float,
+        failure: Failure | None = None,
     ) -> None:
         listeners = self._counting.on_attempt
         if not listeners:
@@ -227,6 +236,7 @@ class Route:
             (begun - call.arrived) * 1000,
             call.key,
             call.verdicts,
+            *(() if failure is None else _health(call, failure)),
         )
         tell(listeners, span)
 
@@ -265,6 +275,13 @@ class Route:
             call.batch_id,
         )
         tell(self._counting.on_call, finished)
+
+
+def _health(call: Invocation, failure: Failure) -> tuple[str, bool, float | None]:
+    """Tell what a failed attempt says of the tool, as `Span` has it."""
+    sick = is_infrastructure(failure, call.error)
+    said = "infrastructure" if sick else "answer"
+    return said, bool(failure.retryable), failure.retry_after_s
 
 
 def completed(result: ToolResult, call: Invocation) -> ToolResult:

@@ -21,6 +21,7 @@ from seawall.edges.cli.options import (
     McpConfigOption,
     PinsOption,
     PolicyOption,
+    RecordOption,
     RegistryOption,
     StateOption,
     TrustOption,
@@ -221,6 +222,7 @@ def call_tool(
             help="For the whole call: questions, waits and attempts together.",
         ),
     ] = None,
+    record: RecordOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Call one tool through all layers and write its result."""
@@ -235,6 +237,7 @@ def call_tool(
         yes=yes,
         timeout_s=timeout,
         deadline_s=deadline,
+        record=record,
         as_json=as_json,
     )
     with configuration_errors():

@@ -14,7 +14,7 @@ from seawall.edges.cli.call import MAX_INPUT, as_data
 from seawall.edges.cli.exits import Exit, exit_of
 from seawall.edges.cli.mcp_sources import McpChoice, with_tools
 from seawall.edges.cli.paper import Paper
-from seawall.edges.cli.sources import kept, policies_from, state_from
+from seawall.edges.cli.sources import kept, policies_from, recorded, state_from
 from seawall.orchestration.batch import DEFAULT_BUDGET_S, BatchRunner
 from seawall.orchestration.pipeline import Pipeline
 from seawall.orchestration.template import TemplateFault, document
@@ -33,6 +33,7 @@ class BatchOptions(msgspec.Struct, frozen=True, kw_only=True):
     state: str | None = None
     yes: bool = False
     budget_s: float | None = None
+    record: str | None = None
     as_json: bool = False
 
 
@@ -49,8 +50,11 @@ def batch(file: str, options: BatchOptions) -> Exit:
     async def run(registry: Registry) -> BatchOutcome:
         for note in policies.notes(registry) if policies else ():
             errors.text(f"note: {note}")
-        pipeline = Pipeline(registry, policies=policies, confirm=confirm, state=state)
-        return await _run(pipeline, text, budget_s)
+        with recorded(options.record, registry) as recorders:
+            pipeline = Pipeline(
+                registry, policies=policies, confirm=confirm, state=state, recorders=recorders
+            )
+            return await _run(pipeline, text, budget_s)
 
     outcome = with_tools(options.registry, options.mcp, errors, run, policies, state)
     _write(outcome, as_json=options.as_json)

@@ -11,6 +11,7 @@ from seawall.edges.cli.options import (
     McpConfigOption,
     PinsOption,
     PolicyOption,
+    RecordOption,
     RegistryOption,
     StateOption,
     TrustOption,
@@ -42,6 +43,7 @@ def run_batch(
         float | None,
         typer.Option(metavar="SECONDS", help="For all steps together, 1 to 600. Default: 120."),
     ] = None,
+    record: RecordOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run calls strictly in order, until the first one fails.
@@ -60,6 +62,7 @@ def run_batch(
         state=state,
         yes=yes,
         budget_s=budget,
+        record=record,
         as_json=as_json,
     )
     with configuration_errors():

@@ -13,7 +13,7 @@ from seawall.edges.cli.asking import Terminal, allowed_once
 from seawall.edges.cli.exits import Exit, exit_of
 from seawall.edges.cli.mcp_sources import McpChoice, with_tools
 from seawall.edges.cli.paper import Paper
-from seawall.edges.cli.sources import kept, policies_from, state_from
+from seawall.edges.cli.sources import kept, policies_from, recorded, state_from
 from seawall.orchestration.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ class CallOptions(msgspec.Struct, frozen=True, kw_only=True):
     yes: bool = False
     timeout_s: float | None = None
     deadline_s: float | None = None
+    record: str | None = None
     as_json: bool = False
 
 
@@ -55,8 +56,11 @@ def call(tool: str, arguments: str | None, options: CallOptions) -> Exit:
     async def run(registry: Registry) -> ToolResult:
         for note in policies.notes(registry) if policies else ():
             errors.text(f"note: {note}")
-        pipeline = Pipeline(registry, policies=policies, confirm=confirm, state=state)
-        return await _called(pipeline, tool, text, options)
+        with recorded(options.record, registry) as recorders:
+            pipeline = Pipeline(
+                registry, policies=policies, confirm=confirm, state=state, recorders=recorders
+            )
+            return await _called(pipeline, tool, text, options)
 
     result = with_tools(options.registry, options.mcp, errors, run, policies, state)
     _write(result, as_json=options.as_json)

@@ -67,6 +67,14 @@ PinsOption = Annotated[
         " --mcp-config.",
     ),
 ]
+RecordOption = Annotated[
+    str | None,
+    typer.Option(
+        "--record",
+        metavar="FILE",
+        help="Append every span to this file, to simulate and tune policies with. Digests only.",
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Write JSON, for programs.")]
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from seawall.contract.errors import ConfigurationError
 from seawall.edges.cli.mcp_sources import McpChoice, with_tools
-from seawall.edges.cli.sources import kept, policies_from, policy_path, state_from
+from seawall.edges.cli.sources import kept, policies_from, policy_path, recorded, state_from
 from seawall.edges.gateway.settings import GatewaySettings, token_path
 from seawall.edges.gateway.tokens import (
     Tokens,
@@ -47,6 +47,7 @@ class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
     state: str | None = None
     mcp: McpChoice = McpChoice()
     watch: bool = False
+    record: str | None = None
 
 
 def serve(options: ServeOptions, paper: Paper) -> None:
@@ -63,10 +64,20 @@ def serve(options: ServeOptions, paper: Paper) -> None:
     async def work(registry: Registry) -> None:
         for note in policies.notes(registry) if policies else ():
             paper.text(f"note: {note}")
-        pipeline = Pipeline(registry, policies=policies, state=state, approvals=ApprovalSettings())
+        with recorded(options.record, registry) as recorders:
+            await serving(
+                Pipeline(
+                    registry,
+                    policies=policies,
+                    state=state,
+                    approvals=ApprovalSettings(),
+                    recorders=recorders,
+                )
+            )
 
+    async def serving(pipeline: Pipeline) -> None:
         def started(address: str) -> None:
-            paper.text(f"{len(registry)} tools at {address}")
+            paper.text(f"{len(pipeline.registry)} tools at {address}")
             if where is not None:
                 paper.text(f"the token for approvals and administration is in {where}")
             if state is None or not state.durable:

@@ -12,6 +12,7 @@ from seawall.edges.cli.options import (
     McpConfigOption,
     PinsOption,
     PolicyOption,
+    RecordOption,
     RegistryOption,
     StateOption,
     TrustOption,
@@ -56,6 +57,7 @@ def run_gateway(
     watch: Annotated[
         bool, typer.Option("--watch", help="Take the policy file anew when it changes.")
     ] = False,
+    record: RecordOption = None,
 ) -> None:
     """Offer the tools over HTTP, with a page to look at them.
 
@@ -81,6 +83,7 @@ def run_gateway(
         state=state,
         mcp=mcp_choice(mcp_config, trust, pins),
         watch=watch,
+        record=record,
     )
     with configuration_errors():
         serve(options, Paper(sys.stderr))

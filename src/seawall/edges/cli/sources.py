@@ -8,7 +8,7 @@ import inspect
 import os
 import pkgutil
 import sys
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +19,9 @@ from seawall.registry.registry import Registry
 from seawall.registry.wrapping import wrap
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 
+    from seawall.pipeline.recorder import Recorder
     from seawall.policy.model import Policies
     from seawall.stores.state import State
 
@@ -88,6 +89,18 @@ def policies_from(where: str | None) -> Policies | None:
     from seawall.policy.model import Policies  # noqa: PLC0415  # only with a policy
 
     return Policies.load(policy_path(where or "default"), environment=os.environ)
+
+
+@contextmanager
+def recorded(file: str | None, registry: Registry) -> Iterator[list[Recorder]]:
+    """Open the file that `--record` names; gives the recorders for a pipeline."""
+    if file is None:
+        yield []
+        return
+    from seawall.recording.trace_file import TraceFile  # noqa: PLC0415  # only with --record
+
+    with TraceFile(file, tools=registry) as recorder:
+        yield [recorder]
 
 
 def policy_path(where: str) -> Path:

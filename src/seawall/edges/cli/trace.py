@@ -87,8 +87,26 @@ def spans_from(file: str) -> list[Span]:
         except msgspec.DecodeError as error:
             raise ConfigurationError([Fault(f"is no JSON: {error}", file=file)]) from None
         return _spans([(None, row) for row in rows], file)
-    lines = ((number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip())
-    return _spans([(number, msgspec.Raw(line.encode())) for number, line in lines], file)
+    lines = [
+        (number, msgspec.Raw(line.encode()))
+        for number, line in enumerate(text.split("\n"), 1)
+        if line.strip() and not line.startswith(_NO_SPANS)
+    ]
+    if not text.endswith("\n") and lines and len(lines) > 1 and not _is_json(lines[-1][1]):
+        del lines[-1]  # of a recorder that was killed
+    return _spans(lines, file)
+
+
+_NO_SPANS = ('{"trace":', '{"about":', '{"call":')
+"""How the other lines of a recorded file begin."""
+
+
+def _is_json(line: msgspec.Raw) -> bool:
+    try:
+        msgspec.json.decode(line)
+    except msgspec.DecodeError:
+        return False
+    return True
 
 
 def _spans(rows: Sequence[tuple[int | None, Any]], file: str) -> list[Span]:
