@@ -8,8 +8,7 @@ import signal
 import stat
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -22,6 +21,9 @@ from seawall.recording import trace_file
 from seawall.recording.trace_file import TraceFile, read_trace
 from seawall.registry.registry import Registry
 from seawall.testing import FakeClock, FixedChance, scripted
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 READING = Annotations.for_reading()
 
