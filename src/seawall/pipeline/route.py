@@ -15,6 +15,7 @@ from seawall.pipeline.recorder import Finished, OnAttempt, OnCall, OnEvent
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
+    from seawall.contract.failure import Failure
     from seawall.contract.policy import RunPolicy
     from seawall.contract.result import ToolResult
     from seawall.contract.span import Digest

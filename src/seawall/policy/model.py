@@ -159,6 +159,12 @@ class Policies:
         """Give every value of the tool's policy, `breaker.*` dotted, and the rule it is from."""
         return explained(settle(self._rules(tool)))
 
+    def families_of(self, tool: Tool) -> tuple[str, ...]:
+        """Name the families whose rules count for a tool, in the order that they count."""
+        chosen = [name for name, one in self._chosen_by.items() if one.chosen(tool)]
+        named = [name for name in self._chosen_by if name == tool.family]
+        return (*(name for name in chosen if name not in named), *named)
+
     def names_timeout(self, tool: Tool) -> bool:
         """Whether a rule by this tool's exact name sets `timeout_s`: then nothing widens it."""
         return tool.name in self._timed

@@ -103,3 +103,66 @@ def write_schema() -> None:
     from seawall.edges.cli.policy import schema  # noqa: PLC0415  # as above
 
     schema(Paper())
+
+
+TraceOption = Annotated[
+    str,
+    typer.Option("--trace", metavar="FILE", help="Recorded calls, as --record writes them."),
+]
+SeedOption = Annotated[int, typer.Option(help="What is left to chance falls by it.")]
+_Bound = Annotated[str | None, typer.Option(metavar="N|N%")]
+
+
+@policy_app.command("simulate")
+def simulate_policy(
+    *,
+    trace: TraceOption,
+    policy: Annotated[
+        str,
+        typer.Option("--policy", metavar="FILE", help="The candidate: file or ready-made name."),
+    ],
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="The policy that was recorded under: both are simulated, and compared.",
+        ),
+    ] = None,
+    registry: RegistryOption = None,
+    seed: SeedOption = 0,
+    max_refused: _Bound = None,
+    max_newly_refused: _Bound = None,
+    max_timed_out: _Bound = None,
+    max_failed: _Bound = None,
+    max_lost: _Bound = None,
+    max_shadow_refused: _Bound = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Play recorded calls under another policy, through the real layers on a virtual clock.
+
+    Says per tool and family which calls would be refused, timed out, repeated, short-circuited or
+    saved, and what that adds to their time. Each bound is a number of calls or a share of them;
+    ends with 1 if one is exceeded.
+    """
+    from seawall.edges.cli.paper import Paper  # noqa: PLC0415  # loaded by the command that needs it
+    from seawall.edges.cli.simulate import SimulateOptions, run_simulation  # noqa: PLC0415  # as above
+
+    options = SimulateOptions(
+        trace=trace,
+        policy=policy,
+        baseline=baseline,
+        registry=registry,
+        seed=seed,
+        bounds={
+            "refused": max_refused,
+            "newly_refused": max_newly_refused,
+            "timed_out": max_timed_out,
+            "failed": max_failed,
+            "lost": max_lost,
+            "shadow_refused": max_shadow_refused,
+        },
+        as_json=as_json,
+    )
+    with configuration_errors():
+        code = run_simulation(options, Paper(), Paper(sys.stderr))
+    raise typer.Exit(code)

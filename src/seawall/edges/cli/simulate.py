@@ -1,0 +1,129 @@
+"""`seawall policy simulate`: what another policy would have done, in a table."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from seawall.contract.errors import ConfigurationError, Fault
+from seawall.edges.cli.exits import Exit
+from seawall.edges.cli.sources import policy_path, registry_from
+from seawall.orchestration.replay.report import Bound, simulate
+from seawall.policy.model import Policies
+from seawall.recording.shown import one_line
+from seawall.recording.trace_file import read_trace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from seawall.contract.tool import Tool
+    from seawall.edges.cli.paper import Paper
+    from seawall.orchestration.replay.report import Effect, Report
+    from seawall.recording.trace_file import Trace
+
+COLUMNS = (
+    *("", "calls", "answered", "refused", "short-circuited", "timed out", "retries"),
+    *("saved", "lost", "seconds added"),
+)
+
+
+class SimulateOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line said."""
+
+    trace: str
+    policy: str
+    baseline: str | None = None
+    registry: str | None = None
+    seed: int = 0
+    bounds: dict[str, str | None] = {}
+    as_json: bool = False
+
+
+def run_simulation(options: SimulateOptions, paper: Paper, errors: Paper) -> Exit:
+    """Simulate, write what changes, and end with 1 if a bound is exceeded."""
+    bounds = list(_bounds(options.bounds))
+    candidate = loaded(options.policy)
+    baseline = None if options.baseline is None else loaded(options.baseline)
+    trace, tools = recorded_calls(options.trace, options.registry, errors)
+    report = simulate(trace, candidate, baseline=baseline, tools=tools, seed=options.seed)
+    if options.as_json:
+        paper.text(json.dumps(report.export(), ensure_ascii=False))
+    else:
+        write(report, paper)
+    exceeded = [said for bound in bounds if (said := bound.exceeded(report))]
+    for said in exceeded:
+        errors.text(f"exceeded: {said}")
+    return Exit.TOOL_FAILED if exceeded else Exit.OK
+
+
+def loaded(where: str) -> Policies:
+    """Load a policy as it stands, whatever the environment says."""
+    return Policies.load(policy_path(where))
+
+
+def recorded_calls(file: str, registry: str | None, errors: Paper) -> tuple[Trace, Iterable[Tool]]:
+    """Read a trace; say what is not as it should be."""
+    trace = read_trace(file)
+    tools: tuple[Tool, ...] = () if registry is None else tuple(registry_from(registry))
+    known = {tool.name for tool in tools} | set(trace.tools)
+    unknown = sorted({call.tool for call in trace.calls} - known)
+    if unknown:
+        names = ", ".join(map(one_line, unknown[:5]))
+        errors.text(
+            f"note: the trace does not say what {names} is like, so that policies choose by name"
+            f" alone; give the tools with {'--registry' if registry is None else 'the registry'}"
+        )
+    return trace, tools
+
+
+def _bounds(given: Mapping[str, str | None]) -> Iterable[Bound]:
+    for name, text in given.items():
+        if text is None:
+            continue
+        try:
+            yield Bound.parse(name, text)
+        except ValueError:
+            said = f"is {text!r}; it takes a number of calls, or a share such as 1%"
+            raise ConfigurationError([Fault(said, f"--max-{name.replace('_', '-')}")]) from None
+
+
+def write(report: Report, paper: Paper) -> None:
+    """Write a report for a reader: before, an arrow, after."""
+    total = report.total
+    paper.text(
+        f"{total.after.calls} calls played, {report.not_played} refused by gates and left out;"
+        f" {total.changed} would end otherwise than under {report.against}."
+    )
+    if report.against == "the baseline":
+        paper.text(f"The simulated baseline differs from what happened in {report.unlike} calls.")
+    rows = [_row(name, effect) for name, effect in sorted(report.tools.items())]
+    rows += [_row(f"family {name}", effect) for name, effect in sorted(report.families.items())]
+    paper.table(COLUMNS, [*rows, _row("all", total)])
+    if total.after.shadow_refused or total.before.shadow_refused:
+        paper.text(
+            f"In shadow mode {total.after.shadow_refused} refusals would be noted"
+            f" (before: {total.before.shadow_refused})."
+        )
+
+
+def _row(name: str, effect: Effect) -> tuple[str, ...]:
+    before, after = effect.before, effect.after
+    both = effect.before.good - effect.lost
+    return (
+        one_line(name),
+        str(after.calls),
+        _change(before.good, after.good),
+        _change(before.refused, after.refused),
+        _change(before.short_circuited, after.short_circuited),
+        _change(before.timed_out, after.timed_out),
+        _change(before.retries, after.retries),
+        str(effect.saved),
+        str(effect.lost),
+        f"{effect.added_s / both if both else 0:+.3f}",
+    )
+
+
+def _change(before: int, after: int) -> str:
+    return str(after) if before == after else f"{before}→{after}"
