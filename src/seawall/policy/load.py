@@ -66,17 +66,22 @@ _AT = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
 def read_policy_file(
-    path: str | Path, environment: Mapping[str, str] | None = None
+    path: str | Path,
+    environment: Mapping[str, str] | None = None,
+    over: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Read a policy file and those it extends, as arguments of `Policies`.
 
-    Variables of `environment` that begin with `SEAWALL_POLICY__` are laid over the files. What
-    could not be read is noted in `origins`, to be told with all else that is wrong.
+    `over` is what another file, that extends this one, would say. Variables of `environment` that
+    begin with `SEAWALL_POLICY__` are laid over the files. What could not be read is noted in
+    `origins`, to be told with all else that is wrong.
     """
     chain, _ = _chain(Path(path))
     sheet = chain.pop()
     while chain:
         sheet = chain.pop().over(sheet)
+    if over is not None:
+        sheet = read_sheet(over, {}).over(sheet)
     if environment and is_overridden(environment):
         sheet = read_overrides(environment, sheet).over(sheet)
     origins = Origins(sheet.places, sheet.faults)

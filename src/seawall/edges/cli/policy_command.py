@@ -166,3 +166,36 @@ def simulate_policy(
     with configuration_errors():
         code = run_simulation(options, Paper(), Paper(sys.stderr))
     raise typer.Exit(code)
+
+
+@policy_app.command("tune")
+def tune_policy(
+    *,
+    trace: TraceOption,
+    policy: Annotated[
+        str,
+        typer.Option(
+            "--policy", metavar="FILE", help="The policy that was recorded under, to be changed."
+        ),
+    ] = "default",
+    registry: RegistryOption = None,
+    seed: SeedOption = 0,
+    output: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write the policy here, to be reviewed.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Propose timeouts, rates, breaker thresholds and widths from recorded calls.
+
+    Writes a policy file that extends the present one, each value with what it was, the evidence for
+    it, and the simulated effect of all. Says of which tools too little is known.
+    """
+    from seawall.edges.cli.paper import Paper  # noqa: PLC0415  # loaded by the command that needs it
+    from seawall.edges.cli.tune import TuneOptions, run_tuning  # noqa: PLC0415  # as above
+
+    options = TuneOptions(
+        trace=trace, policy=policy, registry=registry, seed=seed, output=output, as_json=as_json
+    )
+    with configuration_errors():
+        code = run_tuning(options, Paper(), Paper(sys.stderr))
+    raise typer.Exit(code)

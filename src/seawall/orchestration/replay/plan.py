@@ -78,6 +78,16 @@ def is_sick(span: Span) -> bool:
     return span.health == "infrastructure" or (not span.health and span.reason in _SICK)
 
 
+def is_cut(span: Span) -> bool:
+    """Whether an attempt was ended before it ended by itself."""
+    return span.reason in _CUT
+
+
+def was_cancelled(span: Span) -> bool:
+    """Whether its caller gave it up."""
+    return span.reason in _CANCELLED
+
+
 class Samples:
     """The attempts of one tool that were recorded, in the order of their time."""
 

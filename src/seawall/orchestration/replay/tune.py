@@ -1,0 +1,317 @@
+"""Proposes values of a policy from recorded calls, each with its evidence, and tries them out.
+
+A proposal is kept only if the simulated score of its tool is no worse with it, in the whole trace
+and in each quarter of it: what helps in one hour alone may do harm in the next. The score is the
+mean of what a call costs, in seconds: the time to its answer, and `PENALTY_S` more if it is not
+answered, and `ATTEMPT_S` for each attempt after the first.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from seawall.orchestration.replay.evidence import (
+    MIN_ATTEMPTS,
+    MIN_CALLS,
+    arrivals_of,
+    attempts_of,
+    runs_of,
+    tail_of,
+    width_of,
+)
+from seawall.orchestration.replay.simulate import Ended, Simulation, tools_of
+from seawall.policy.load import read_policy_file
+from seawall.policy.model import Policies
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from seawall.contract.policy import RunPolicy
+    from seawall.contract.tool import Tool
+    from seawall.orchestration.replay.evidence import Runs, Tail
+    from seawall.recording.trace_file import Recorded, Trace
+
+PENALTY_S = 30.0
+ATTEMPT_S = 1.0
+
+HEADROOM = 1.5
+"""How much more than what was seen a limit leaves room for."""
+
+LEAST_TIMEOUT_S = 1.0
+LEAST_BURST = 5
+
+QUARTERS = 4
+
+ROUNDS = 6
+"""How often proposals that do harm are taken back, and the rest is tried again."""
+
+
+class Proposal(msgspec.Struct, frozen=True):
+    """One value for a tool or a family."""
+
+    section: str
+    """`tools` or `families`."""
+    name: str
+    key: str
+    value: Any
+    was: Any
+    evidence: str
+
+
+class Tuning(msgspec.Struct):
+    """What is proposed, what is not, and what both would come to."""
+
+    proposals: list[Proposal]
+    thin: dict[str, str]
+    """Tools of which too little is known, and why."""
+    dropped: list[Proposal]
+    """Proposals that made the score worse."""
+    before: dict[str, float]
+    """Score of each tool under the policy as it is; smaller is better."""
+    after: dict[str, float]
+
+    def document(self) -> dict[str, Any]:
+        """Give the proposals as a policy file has them, parsed."""
+        return document_of(self.proposals)
+
+
+def cost(end: Ended) -> float:
+    """Give what a call costs, in seconds."""
+    penalty_s = 0.0 if end.good else PENALTY_S
+    return end.elapsed_s + penalty_s + ATTEMPT_S * max(end.attempts - 1, 0)
+
+
+def quarters(trace: Trace, ended: Sequence[Ended | None]) -> dict[str, list[float]]:
+    """Give the mean cost of each tool's calls in each quarter of the trace, and in all of it."""
+    size = max(math.ceil(len(ended) / QUARTERS), 1)
+    costs: dict[str, list[list[float]]] = {}
+    for number, (call, end) in enumerate(zip(trace.calls, ended, strict=True)):
+        if end is not None:
+            parts = costs.setdefault(call.tool, [[] for _ in range(QUARTERS + 1)])
+            parts[number // size].append(cost(end))
+            parts[QUARTERS].append(cost(end))
+    return {
+        name: [sum(part) / len(part) if part else 0.0 for part in parts]
+        for name, parts in costs.items()
+    }
+
+
+def scores(trace: Trace, ended: Sequence[Ended | None]) -> dict[str, float]:
+    """Give the mean cost of each tool's calls, and of all under an empty name."""
+    costs: dict[str, list[float]] = {}
+    for call, end in zip(trace.calls, ended, strict=True):
+        if end is not None:
+            costs.setdefault(call.tool, []).append(cost(end))
+            costs.setdefault("", []).append(cost(end))
+    return {name: sum(found) / len(found) for name, found in costs.items()}
+
+
+def tune(trace: Trace, base: Path, *, tools: Iterable[Tool] = (), seed: int = 0) -> Tuning:
+    """Propose changes to the policy file `base`, under which the trace is taken to be recorded."""
+    known = tools_of(trace, tools)
+    policies = Policies(**read_policy_file(base))
+    by_tool: dict[str, list[Recorded]] = {name: [] for name in known}
+    for call in trace.calls:
+        by_tool[call.tool].append(call)
+    tuning = Tuning([], {}, [], {}, {})
+    for name, calls in by_tool.items():
+        found = _proposed(known[name], policies.for_tool(known[name]), calls)
+        if isinstance(found, str):
+            tuning.thin[name] = found
+        else:
+            tuning.proposals += found
+    tuning.proposals = _by_family(tuning.proposals, known)
+    _try_out(tuning, trace, base, known, policies, seed)
+    return tuning
+
+
+def _try_out(
+    tuning: Tuning,
+    trace: Trace,
+    base: Path,
+    tools: Mapping[str, Tool],
+    policies: Policies,
+    seed: int,
+) -> None:
+    """Simulate the proposals, and take back those whose tools would be worse off."""
+
+    def played(candidate: Policies) -> list[Ended | None]:
+        return Simulation(trace, candidate, tools=tools, live=policies, seed=seed).run()
+
+    as_it_is = played(policies)
+    parts_before = quarters(trace, as_it_is)
+    tuning.before = tuning.after = scores(trace, as_it_is)
+    for _ in range(ROUNDS):
+        if not tuning.proposals:
+            tuning.after = tuning.before
+            return
+        ended = played(Policies(**read_policy_file(base, over=tuning.document())))
+        tuning.after = scores(trace, ended)
+        worse = {
+            name
+            for name, parts in quarters(trace, ended).items()
+            if any(
+                new > old * (1 + 1e-9) for new, old in zip(parts, parts_before[name], strict=True)
+            )
+        }
+        harmful = [one for one in tuning.proposals if not worse.isdisjoint(_members(one, tools))]
+        if not harmful:
+            return
+        # One key at a time: the last that was proposed is the least sure.
+        key = max((one.key for one in harmful), key=_KEYS.index)
+        back = [one for one in harmful if one.key == key]
+        tuning.dropped += back
+        tuning.proposals = [one for one in tuning.proposals if one not in back]
+    tuning.dropped += tuning.proposals
+    tuning.proposals, tuning.after = [], tuning.before
+
+
+_KEYS = (
+    "timeout_s",
+    "rate",
+    "max_concurrency",
+    "breaker.cooldown_s",
+    "breaker.max_cooldown_s",
+    "breaker.threshold",
+)
+"""From the surest to the least sure."""
+
+
+def _members(one: Proposal, tools: Mapping[str, Tool]) -> set[str]:
+    if one.section == "tools":
+        return {one.name}
+    return {name for name, tool in tools.items() if tool.family == one.name}
+
+
+def _proposed(tool: Tool, policy: RunPolicy, calls: Sequence[Recorded]) -> list[Proposal] | str:
+    attempts = attempts_of(calls)
+    times = [call.arrival_s for call in calls]
+    if len(attempts) < MIN_ATTEMPTS and len(times) < MIN_CALLS:
+        return (
+            f"{len(times)} calls with {len(attempts)} attempts are too few: a rate needs"
+            f" {MIN_CALLS} calls, a timeout {MIN_ATTEMPTS} attempts"
+        )
+    proposer = _Proposer(tool.name, policy)
+    if tool.duration is None:
+        proposer.timeout(tail_of(attempts))
+    proposer.rate(times)
+    proposer.breaker(runs_of(attempts))
+    proposer.concurrency(width_of(calls), len(times))
+    return proposer.found
+
+
+class _Proposer:
+    def __init__(self, tool: str, policy: RunPolicy) -> None:
+        self._tool = tool
+        self._policy = policy
+        self.found: list[Proposal] = []
+
+    def timeout(self, tail: Tail | None) -> None:
+        if tail is None:
+            return
+        now_s = self._policy.timeout_s
+        seen = (
+            f"of {tail.attempts} attempts half take up to {tail.typical_s:.3g} s,"
+            f" 99 % up to {tail.p99_s:.3g} s, 99.9 % up to {tail.tail_s:.3g} s;"
+            f" {tail.hung} hung or were cut off"
+        )
+        if now_s is not None and tail.tail_s > now_s * 0.8 and tail.hung:
+            self._add("timeout_s", nice(2 * now_s), now_s, f"{seen}: the limit cuts the tail")
+            return
+        wanted_s = max(nice(HEADROOM * tail.tail_s), LEAST_TIMEOUT_S)
+        if now_s is None or wanted_s < now_s * 0.9:
+            self._add("timeout_s", wanted_s, now_s, seen)
+
+    def rate(self, times: Sequence[float]) -> None:
+        arrivals = arrivals_of(times)
+        if arrivals is None or self._policy.rate_key != ("tool",) or self._policy.cost != 1:
+            return
+        per_minute = max(arrivals.mean_per_minute, arrivals.busiest_per_minute * 0.75)
+        per_second = HEADROOM * per_minute / 60
+        burst = arrivals.burst(per_second, times)
+        amount = max(math.ceil(HEADROOM * burst), LEAST_BURST)
+        period_s = max(math.floor(amount / per_second), 1)
+        value = f"{amount} per {period_s} seconds" if period_s != 60 else f"{amount}/minute"
+        if value != self._policy.rate:
+            self._add(
+                "rate",
+                value,
+                self._policy.rate,
+                f"{arrivals.calls} calls, {arrivals.mean_per_minute:.3g} in a minute on average and"
+                f" {arrivals.busiest_per_minute} in the busiest, in bursts of up to {burst}",
+            )
+
+    def breaker(self, runs: Runs | None) -> None:
+        breaker = self._policy.breaker
+        if runs is None or breaker is None or not runs.outages:
+            return
+        seen = (
+            f"{runs.failures} failures: stray ones up to {runs.stray} in a row, and {runs.outages}"
+            f" outages of {runs.outage_s:.3g} s (median)"
+        )
+        threshold = min(max(runs.stray + 2, 3), 20)
+        if threshold != breaker.threshold:
+            self._add("breaker.threshold", threshold, breaker.threshold, seen)
+        # A doubled cooldown that outlasts the outage refuses calls that would be answered; a probe
+        # costs one call. So it is asked about sixteen times in an outage, then about eight times.
+        first_s = max(nice(runs.outage_s / 16), 2.0)
+        longest_s = max(nice(runs.outage_s / 8), first_s)
+        if longest_s < breaker.max_cooldown_s:
+            if first_s < breaker.cooldown_s:
+                self._add("breaker.cooldown_s", first_s, breaker.cooldown_s, seen)
+            self._add("breaker.max_cooldown_s", longest_s, breaker.max_cooldown_s, seen)
+
+    def concurrency(self, width: int, calls: int) -> None:
+        if calls < MIN_CALLS or width == 0:
+            return
+        wanted = max(2 * width, 4)
+        now = self._policy.max_concurrency
+        if now is None or now > 2 * wanted or now <= width:
+            self._add("max_concurrency", wanted, now, f"at most {width} were under way at once")
+
+    def _add(self, key: str, value: Any, was: Any, evidence: str) -> None:
+        self.found.append(Proposal("tools", self._tool, key, value, was, evidence))
+
+
+def _by_family(proposals: Sequence[Proposal], tools: Mapping[str, Tool]) -> list[Proposal]:
+    """Say once for a family what all of its recorded tools are to have alike."""
+    kept: list[Proposal] = []
+    families: dict[tuple[str, str], list[Proposal]] = {}
+    for one in proposals:
+        family = tools[one.name].family
+        if family is None:
+            kept.append(one)
+        else:
+            families.setdefault((family, one.key), []).append(one)
+    for (family, _), found in families.items():
+        members = [name for name, tool in tools.items() if tool.family == family]
+        if len(found) == len(members) and len({str(one.value) for one in found}) == 1:
+            first = found[0]
+            kept.append(msgspec.structs.replace(first, section="families", name=family))
+        else:
+            kept += found
+    return kept
+
+
+def document_of(proposals: Iterable[Proposal]) -> dict[str, Any]:
+    """Write proposals as a policy file has them, parsed."""
+    document: dict[str, Any] = {}
+    for one in proposals:
+        table = document.setdefault(one.section, {}).setdefault(one.name, {})
+        *within, key = one.key.split(".")
+        for part in within:
+            table = table.setdefault(part, {})
+        table[key] = one.value
+    return document
+
+
+def nice(value: float) -> float:
+    """Round up to two digits, so that nobody looks for a meaning in the others."""
+    if value <= 0:
+        return 0.0
+    step = 10.0 ** (math.floor(math.log10(value)) - 1)
+    return round(math.ceil(value / step - 1e-9) * step, 10)

@@ -1,0 +1,85 @@
+"""`seawall policy tune`: a policy file to review."""
+
+from __future__ import annotations
+
+import json
+import random
+import tomllib
+from typing import TYPE_CHECKING
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from seawall.edges.cli.app import app
+from seawall.policy.model import Policies
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ODD = 'a"b] # x'
+"""A name that would break its line, if it were written as it is."""
+
+
+@pytest.fixture(name="folder", autouse=True)
+def folder_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    chance = random.Random(1)
+    lines: list[dict[str, object]] = [
+        {"trace": 1, "started": 0.0},
+        {"about": "find", "hints": {"read_only": True}},
+        {"about": ODD},
+    ]
+    lines += [
+        {
+            "call_id": f"c{number}",
+            "tool": "find" if number < 400 else ODD,
+            "attempt": 1,
+            "started": 0.0,
+            "duration_ms": chance.uniform(500, 2000),
+            "outcome": "success",
+            "offset_s": number * 2.0,
+        }
+        for number in range(410)
+    ]
+    (tmp_path / "day.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return tmp_path
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["policy", "tune", "--trace", "day.jsonl", *arguments])
+
+
+def test_what_is_written_is_a_policy_that_changes_what_it_says(folder: Path) -> None:
+    result = run("--output", "proposed.toml")
+
+    assert result.exit_code == 0
+    text = (folder / "proposed.toml").read_text()
+    assert tomllib.loads(text)["tools"]["find"]["timeout_s"] == 3
+    assert "timeout_s = 3  # was 30\n#   of 400 attempts half take up to" in text
+    assert Policies.load(folder / "proposed.toml")
+    checked = CliRunner().invoke(app, ["policy", "check", "proposed.toml"])
+    assert checked.exit_code == 0
+
+
+def test_a_tool_of_which_little_is_known_is_named_and_its_name_stays_in_its_comment() -> None:
+    result = run()
+
+    assert '#   a"b] # x: 10 calls with 10 attempts are too few' in result.stdout
+    assert set(tomllib.loads(result.stdout)["tools"]) == {"find"}
+
+
+def test_a_file_of_ones_own_is_extended(folder: Path) -> None:
+    (folder / "own.toml").write_text('[tools.find]\ntimeout_s = "3s"\n')
+
+    result = run("--policy", "own.toml", "--output", "proposed.toml", "--json")
+
+    assert 'extends = "own.toml"' in (folder / "proposed.toml").read_text()
+    keys = [one["key"] for one in json.loads(result.stdout)["proposals"]]
+    assert "timeout_s" not in keys
+
+
+def test_a_file_that_cannot_be_written_is_told() -> None:
+    result = run("--output", "no/proposed.toml")
+
+    assert result.exit_code == 2
+    assert "no/proposed.toml: cannot be written" in result.stderr
