@@ -15,7 +15,7 @@ from seawall.policy.model import Policies
 from seawall.policy.ready_made import ready_made, ready_made_names
 from seawall.policy.schema import policy_schema
 from seawall.policy.sheet import _RISK, _RULE, _SELECTORS, SETTINGS
-from seawall.policy.units import BREAKER_READERS
+from seawall.policy.units import SECTION_READERS
 
 VALIDATOR = jsonschema_rs.validator_for(policy_schema())
 
@@ -39,7 +39,9 @@ def test_the_schema_is_sound_itself() -> None:
 
 def test_the_keys_are_those_of_the_loader() -> None:
     assert set(schema.RULE) == set(_RULE)
-    assert set(schema.BREAKER) == set(BREAKER_READERS)
+    assert {name: set(keys) for name, keys in schema.TABLES.items()} == {
+        name: set(keys) for name, keys in SECTION_READERS.items()
+    }
     assert set(schema.CHOICE) == set(_SELECTORS)
     assert set(schema.RISK) == set(_RISK)
     assert {name: set(keys) for name, keys in schema.SETTINGS.items()} == {
@@ -60,6 +62,10 @@ FINE = [
     '[risk]\nallow = []\nask = "x"',
     '[risk]\nask_from = "Dangerous"',
     "[console]\nallow = []",
+    '[tools.a]\ncache.ttl_s = "5m"\nretry_budget.share = "20%"\nadaptive_limit.max_limit = 9',
+    '[tools.a]\nbreaker.failure_rate = 0.5\nbreaker.window_s = "1m"',
+    '[risk]\ntools = { "x_*" = "high" }',
+    '[[risk.rules]]\ntool = "w"\nargument = "/path"\nunder = ["/srv"]\ndecide = "allow"',
     "[trace]\ncapacity = 0",
 ]
 
@@ -112,6 +118,10 @@ FAULTS = [
     '[loop]\nscope = "some"',
     "loop = true",
     "tools = 5",
+    '[tools.a]\ncache.ttl = "5m"',
+    '[tools.a]\nretry_budget.share = "a fifth"',
+    '[[risk.rules]]\ntool = "w"\nargument = "/path"\ndecide = "maybe"',
+    '[[risk.rules]]\ntool = "w"\nargument = "/path"',
 ]
 
 

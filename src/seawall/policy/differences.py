@@ -8,6 +8,7 @@ import msgspec
 
 from seawall.policy.explain import Given
 from seawall.policy.sheet import SETTINGS
+from seawall.policy.units import SECTION_READERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -42,16 +43,20 @@ def _of_tool(tool: str, before: dict[str, Given], after: dict[str, Given]) -> It
 
 
 def _pairs(before: dict[str, Given], after: dict[str, Given]) -> Iterator[tuple[str, Given, Given]]:
-    """Pair what both say; a breaker that only one of them has is one difference, not many."""
-    if ("breaker" in before) != ("breaker" in after):
-        yield "breaker", _breaker(before), _breaker(after)
+    """Pair what both say; a table that only one of them has is one difference, not many."""
+    for name in SECTION_READERS:
+        if (name in before) != (name in after):
+            yield name, _whole(before, name), _whole(after, name)
     yield from ((key, before[key], after[key]) for key in before if key in after)
 
 
-def _breaker(found: dict[str, Given]) -> Given:
-    gone = found.get("breaker")
-    rule = found["breaker.threshold"].rule if gone is None else gone.rule
-    return Given(gone is None, rule)
+def _whole(found: dict[str, Given], name: str) -> Given:
+    """Say whether there is a table at all, and by which rule."""
+    gone = found.get(name)
+    if gone is not None:
+        return Given(value=False, rule=gone.rule)
+    first = next(given for key, given in found.items() if key.startswith(f"{name}."))
+    return Given(value=True, rule=first.rule)
 
 
 def _of_sections(before: Policies, after: Policies) -> Iterator[Difference]:

@@ -18,6 +18,7 @@ from seawall.contract.errors import Fault
 from seawall.policy.changes import unknown
 from seawall.policy.origins import KeyPath, Place
 from seawall.policy.sheet import SECTIONS, SETTINGS, Sheet, read_sheet
+from seawall.policy.units import SECTION_READERS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 PREFIX = "SEAWALL_POLICY__"
 
 _NAMED = ("presets", "tools", "families")
-_NESTED = ("breaker", "annotations")
+_NESTED = (*SECTION_READERS, "annotations")
 _PLAIN = ("default", "risk", *SETTINGS)
 _KNOWN = tuple(name for name in SECTIONS if name != "extends")
 

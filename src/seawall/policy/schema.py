@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from seawall.contract.annotations import Annotations
+from seawall.contract.decision import Action
 from seawall.layers.rate_limit.strategies import STRATEGIES
+from seawall.policy.argument_rules import ARGUMENT_RULE
 from seawall.policy.ready_made import ready_made_names
 
 Schema = dict[str, Any]
@@ -48,10 +50,11 @@ def _or_none(schema: Schema) -> Schema:
     return {"anyOf": [_NO_LIMIT, schema]}
 
 
+_SIZE_TEXT = rf"^\s*{_AMOUNT} ?(B|KiB|MiB|GiB)\s*$"
 _SIZE: Schema = {
     "anyOf": [
         _whole(256),
-        {"type": "string", "pattern": rf"^\s*{_AMOUNT} ?(B|KiB|MiB|GiB)\s*$"},
+        {"type": "string", "pattern": _SIZE_TEXT},
     ]
 }
 _RATE: Schema = {
@@ -73,8 +76,25 @@ _RATE_KEY: Schema = {
     ]
 }
 
+_SHARE: Schema = {
+    "anyOf": [
+        {"type": "number", "minimum": 0},
+        {"type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]+)?\s*%\s*$"},
+    ]
+}
+_ACTION: Schema = {"enum": [action.value for action in Action]}
+_ARGUMENT: dict[str, Schema] = {"decide": _ACTION, "otherwise": _ACTION}
+_ANY_TABLE: Schema = {"type": "object"}
+
 BREAKER: dict[str, tuple[Schema, str]] = {
     "threshold": (_whole(1), "failures in a row that open the circuit"),
+    "failure_rate": (_or_none(_SHARE), "share of failing calls that opens it"),
+    "slow_rate": (_or_none(_SHARE), "share of slow calls that opens it"),
+    "slow_call_s": (_or_none(_seconds(zero=False)), "from which a call counts as slow"),
+    "window_calls": (_whole(1), "the last calls among which shares are counted"),
+    "window_s": (_or_none(_seconds(zero=False)), "the last seconds among which they are"),
+    "min_calls": (_whole(1), "calls from which a share counts"),
+    "honour_retry_after": (_FLAG, "stay open for as long as the tool said"),
     "cooldown_s": (_seconds(zero=False), "from opening to the first probe"),
     "max_cooldown_s": (_seconds(zero=False), "ceiling of the doubled cooldown"),
     "ignore": (_TEXTS, "exception types that say nothing about the tool's health"),
@@ -83,6 +103,44 @@ BREAKER: dict[str, tuple[Schema, str]] = {
     "shared": (_or_none(_TEXT), "a circuit that several tools share"),
     "outside_retry": (_FLAG, "guard the call instead of each attempt"),
 }
+TABLES: dict[str, dict[str, tuple[Schema, str]]] = {
+    "breaker": BREAKER,
+    "fallback": {
+        "tool": (_or_none(_TEXT), "the tool that is called instead"),
+        "text": (_or_none(_TEXT), "the text that is given instead"),
+        "structured_content": (_or_none(_ANY_TABLE), "the data that is given instead"),
+        "on": (_SOME_TEXTS, "failures for which it is"),
+        "tell": (_FLAG, "whether the model is told"),
+    },
+    "cache": {
+        "ttl_s": (_seconds(zero=True), "how long a result is kept"),
+        "max_entries": (_whole(0), "results that are kept"),
+        "max_bytes": (
+            {"anyOf": [_whole(0), {"type": "string", "pattern": _SIZE_TEXT}]},
+            "bytes that are kept",
+        ),
+        "scope": (_TEXT, "who shares results"),
+    },
+    "retry_budget": {
+        "share": (_SHARE, "retries for each call"),
+        "min_retries": (_whole(0), "retries that are always allowed"),
+        "window_s": (_seconds(zero=True), "the last seconds in which they are counted"),
+    },
+    "hedge": {
+        "delay_s": (_seconds(zero=True), "after which a second attempt begins"),
+        "quantile": (_or_none(_SHARE), "of the tool's own times, instead of a fixed delay"),
+        "min_samples": (_whole(0), "attempts from which the quantile counts"),
+        "max_extra": (_whole(0), "further attempts at once"),
+    },
+    "adaptive_limit": {
+        "initial": (_whole(1), "calls at once to begin with"),
+        "min_limit": (_whole(1), "never fewer"),
+        "max_limit": (_whole(1), "never more"),
+        "mode": (_MODE, "whether it acts, only watches, or neither"),
+    },
+}
+"""The tables in a rule; `true` takes one with its defaults, `false` takes it away."""
+
 RULE: dict[str, tuple[Schema, str]] = {
     "preset": (_TEXT, "start anew from this preset"),
     "timeout_s": (_or_none(_seconds(zero=False)), "seconds of one attempt"),
@@ -113,7 +171,7 @@ RULE: dict[str, tuple[Schema, str]] = {
     "ledger": ({"enum": ["on", "off"]}, "write down effects before and after"),
     "ledger_keep_s": (_seconds(zero=False), "how long they are kept"),
 }
-"""All keys of a rule but `breaker`, with what they take and what they mean."""
+"""All keys of a rule but its tables, with what they take and what they mean."""
 
 CHOICE: dict[str, tuple[Schema, str]] = {
     "match": (_SOME_TEXTS, "names with *, ? and […]"),
@@ -168,7 +226,7 @@ def policy_schema() -> Schema:
             "default": rule,
             "tools": _named(rule),
             "families": _named({"$ref": "#/$defs/family"}),
-            "risk": _table(RISK),
+            "risk": _risk(),
             **{
                 name: {"anyOf": [{"const": False}, _table(keys)]}
                 if name == "loop"
@@ -177,7 +235,7 @@ def policy_schema() -> Schema:
             },
         },
         "$defs": {
-            "breaker": {"anyOf": [_FLAG, _table(BREAKER)]},
+            **{name: {"anyOf": [_FLAG, _table(keys)]} for name, keys in TABLES.items()},
             "rule": _rule({}),
             "family": _rule({**_described(CHOICE), "annotations": _annotations()}),
         },
@@ -188,8 +246,25 @@ def _rule(also: Schema) -> Schema:
     return {
         "type": "object",
         "additionalProperties": False,
-        "properties": {**_described(RULE), "breaker": {"$ref": "#/$defs/breaker"}, **also},
+        "properties": {
+            **_described(RULE),
+            **{name: {"$ref": f"#/$defs/{name}"} for name in TABLES},
+            **also,
+        },
     }
+
+
+def _risk() -> Schema:
+    risk = _table(RISK)
+    one: Schema = {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {key: _ARGUMENT.get(key, {}) for key in ARGUMENT_RULE},
+        "required": ["tool", "argument", "decide"],
+    }
+    risk["properties"]["tools"] = {"type": "object", "additionalProperties": _RISK}
+    risk["properties"]["rules"] = {"type": "array", "items": one}
+    return risk
 
 
 def _annotations() -> Schema:

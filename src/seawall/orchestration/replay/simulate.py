@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from seawall.policy.model import Policies
     from seawall.recording.trace_file import About, Recorded, Trace
 
-LAYERS = ("rate_limit", "bulkhead", "retry", "breaker", "timeout")
+LAYERS = ("rate_limit", "bulkhead", "adaptive_limit", "retry", "breaker", "timeout")
 """What is played; by their names in policies."""
 
 _PLAYED = frozenset({*LAYERS, "executor", "pipeline", ""})
@@ -183,7 +183,8 @@ class Simulation:
     def _waits_outside(self, tool: Tool) -> bool:
         """Whether a call's time before its first attempt was spent outside of what is played."""
         policy = self._live.for_tool(tool)
-        return policy.max_concurrency is None or policy.max_concurrency_mode != "on"
+        bounded = policy.max_concurrency is not None and policy.max_concurrency_mode == "on"
+        return not bounded and policy.adaptive_limit is None
 
     async def _all(self) -> None:
         under_way: set[asyncio.Task[None]] = set()
