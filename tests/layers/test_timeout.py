@@ -83,6 +83,8 @@ def reason(result: ToolResult) -> str:
         ({"timeout_s": None}, False, False),
         ({"timeout_s": None, "deadline_s": 9}, False, True),
         ({"timeout_s": None}, True, True),
+        ({"timeout_s": 5, "timeout_mode": "shadow"}, False, True),
+        ({"timeout_s": 5, "timeout_mode": "off"}, False, False),
     ],
 )
 def test_the_layer_is_there_only_where_there_is_a_limit(
@@ -113,6 +115,35 @@ async def test_an_attempt_in_time_is_left_alone() -> None:
     trial = Trial(timeout_s=10)
 
     assert (await trial.call()).text == "done"
+    assert trial.bench.events == []
+
+
+@pytest.mark.parametrize(("timeout_s", "noted"), [(5, True), (9, True), (10, False)])
+async def test_a_limit_that_only_watches_ends_nothing_and_notes_what_took_longer(
+    timeout_s: float, noted: bool
+) -> None:
+    trial = Trial(timeout_s=timeout_s, timeout_mode="shadow")
+    call = trial.bench.invocation()
+
+    result = await trial.clock.run(trial.handler(call))
+
+    assert result.text == "done"
+    assert trial.bench.events == [("timeout", "shadow_refused")] * noted
+    assert call.verdicts == ("timeout:would_refuse:attempt_timeout",) * noted
+
+
+async def test_limits_that_a_call_brings_count_where_the_policys_only_watches() -> None:
+    own = await Trial(timeout_mode="shadow", bounded=True).call(timeout_s=2)
+    deadline = await Trial(timeout_mode="shadow", bounded=True).call(deadline=3.0)
+
+    assert (reason(own), reason(deadline)) == ("attempt_timeout", "deadline_exceeded")
+
+
+async def test_a_duration_widens_what_is_watched() -> None:
+    trial = Trial(timeout_mode="shadow", duration=8)
+
+    await trial.call()
+
     assert trial.bench.events == []
 
 

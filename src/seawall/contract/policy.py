@@ -98,6 +98,8 @@ class RunPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
     timeout_s: float | None = None
     """Per attempt."""
+    timeout_mode: Mode = "on"
+    """For `timeout_s` alone: limits that a call brings, deadlines and silence always count."""
     deadline_s: float | None = None
     """The whole call: gates, waits and all attempts together."""
     idle_timeout_s: float | None = None
@@ -177,7 +179,13 @@ class RunPolicy(msgspec.Struct, frozen=True, kw_only=True):
             on_store_down=(self.on_store_down, ("fail-open", "fail-closed")),
             **{
                 name: (getattr(self, name), ("on", "shadow", "off"))
-                for name in ("rate_mode", "check_mode", "gate_mode", "max_concurrency_mode")
+                for name in (
+                    "timeout_mode",
+                    "rate_mode",
+                    "check_mode",
+                    "gate_mode",
+                    "max_concurrency_mode",
+                )
             },
         )
         spill: Any = self.spill

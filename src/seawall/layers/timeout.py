@@ -20,6 +20,7 @@ from seawall.pipeline.execute import is_async
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
+    from seawall.contract.policy import RunPolicy
     from seawall.contract.result import ToolResult
     from seawall.pipeline.clock import Clock, Expiring, Timer
     from seawall.pipeline.invocation import Handler, Invocation
@@ -42,7 +43,7 @@ class Timeout:
         self._grace_s = context.policy.grace_s
         self._count = context.count
         self._in_thread = not is_async(context.tool.executor)
-        self._seconds = context.policy.timeout_s
+        self._seconds = _timed(context.policy)
         self._idle_s = context.policy.idle_timeout_s
         self._argument: str | None = None
         duration = context.tool.duration if context.widen else None
@@ -51,6 +52,9 @@ class Timeout:
         elif duration is not None:
             self._seconds = _widened(self._seconds, duration)
             self._idle_s = _widened(self._idle_s, duration)
+        self._watched_s: float | None = None
+        if context.policy.timeout_mode == "shadow":
+            self._watched_s, self._seconds = self._seconds, None
         # Policies fix few lengths, so waits of equal length share one timer.
         fixed = self._seconds is not None and self._argument is None and self._idle_s is None
         self._shared = _deadlines(context, self._seconds or 0) if fixed else None
@@ -60,14 +64,25 @@ class Timeout:
     def for_tool(cls, context: LayerContext) -> Timeout | None:
         """Nothing to do without a limit, in the policy or at the call."""
         policy = context.policy
-        limits = (policy.timeout_s, policy.deadline_s, policy.idle_timeout_s)
+        limits = (_timed(policy), policy.deadline_s, policy.idle_timeout_s)
         return cls(context) if context.bounded or any(limits) else None
 
     def __call__(self, call: Invocation, proceed: Handler) -> Coroutine[Any, Any, ToolResult]:
         """Run one attempt under its limit."""
         if self._shared is not None and call.deadline is None and call.timeout_s is None:
             return self._attempt(call, proceed, self._shared, by_deadline=False)
+        if self._watched_s is not None and call.timeout_s is None:
+            return self._watch(call, proceed, self._watched_s)
         return self._unusual(call, proceed)
+
+    async def _watch(self, call: Invocation, proceed: Handler, seconds: float) -> ToolResult:
+        """Let an attempt take as long as it does, and note if that was too long."""
+        began = self._clock.now()
+        result = await self._unusual(call, proceed)
+        if self._clock.now() - began >= self._argued(call, seconds):
+            self._count(self.name, "shadow_refused")
+            call.note(f"{self.name}:would_refuse:attempt_timeout")
+        return result
 
     async def _unusual(self, call: Invocation, proceed: Handler) -> ToolResult:
         """Run an attempt whose limit depends on the call; or refuse it, if its time is over."""
@@ -170,6 +185,10 @@ class _Single:
     def leave(self, _: Expiring) -> None:
         if self._timer is not None:
             self._timer.cancel()
+
+
+def _timed(policy: RunPolicy) -> float | None:
+    return None if policy.timeout_mode == "off" else policy.timeout_s
 
 
 Waits = Deadlines | _Single | IdleWait

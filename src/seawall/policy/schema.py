@@ -144,6 +144,7 @@ TABLES: dict[str, dict[str, tuple[Schema, str]]] = {
 RULE: dict[str, tuple[Schema, str]] = {
     "preset": (_TEXT, "start anew from this preset"),
     "timeout_s": (_or_none(_seconds(zero=False)), "seconds of one attempt"),
+    "timeout_mode": (_MODE, "whether timeout_s acts, only watches, or neither"),
     "deadline_s": (_or_none(_seconds(zero=False)), "seconds of the whole call"),
     "idle_timeout_s": (_or_none(_seconds(zero=False)), "seconds without progress"),
     "grace_s": (_seconds(zero=True), "how long a cancelled tool may take to end"),

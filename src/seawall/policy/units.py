@@ -129,6 +129,7 @@ def limit(reader: Reader) -> Reader:
 
 RUN_READERS: Mapping[str, Reader] = {
     "timeout_s": limit(duration),
+    "timeout_mode": text,
     "deadline_s": limit(duration),
     "idle_timeout_s": limit(duration),
     "grace_s": duration,

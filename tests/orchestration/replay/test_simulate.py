@@ -251,6 +251,15 @@ async def test_a_rate_that_is_only_watched_refuses_nothing_and_is_counted(tmp_pa
     assert sum(one.shadowed for one in ended) == 6
 
 
+async def test_a_timeout_that_is_only_watched_ends_nothing_and_is_counted(tmp_path: Path) -> None:
+    trace = a_trace(tmp_path, {"duration_ms": 900.0}, {"duration_ms": 1100.0})
+    policies = Policies(RunPolicy(timeout_s=1, timeout_mode="shadow"))
+
+    ended = await asyncio.to_thread(replay, trace, policies)
+
+    assert [(one.good, one.shadowed) for one in ended] == [(True, 0), (True, 1)]
+
+
 async def test_a_breaker_short_circuits_a_run_of_failures(tmp_path: Path) -> None:
     trace = a_trace(tmp_path, *[DOWN] * 10)
     policies = Policies(RunPolicy(breaker=BreakerPolicy(threshold=3, cooldown_s=60)))

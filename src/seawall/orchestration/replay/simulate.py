@@ -28,6 +28,7 @@ from seawall.registry.registry import Registry
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from seawall.contract.policy import RunPolicy
     from seawall.contract.span import Span
     from seawall.policy.model import Policies
     from seawall.recording.trace_file import About, Recorded, Trace
@@ -152,7 +153,7 @@ class Simulation:
         self._sessions: dict[tuple[str, str], Session] = {}
         self._waits = {name: self._waits_outside(tool) for name, tool in self._tools.items()}
         self._limits = {
-            name: None if live is None or tool.duration else live.for_tool(tool).timeout_s
+            name: None if live is None else _limit_s(tool, live.for_tool(tool))
             for name, tool in self._tools.items()
         }
         self._pipeline = self._made()
@@ -274,6 +275,11 @@ class Simulation:
             finished.elapsed_s + max(outside_s, 0.0),
             self._shadowed.get(finished.call_id, 0),
         )
+
+
+def _limit_s(tool: Tool, policy: RunPolicy) -> float | None:
+    """Give the limit that attempts were recorded under, where it is known."""
+    return policy.timeout_s if policy.timeout_mode == "on" and not tool.duration else None
 
 
 class _ReplayChance:
