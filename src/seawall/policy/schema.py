@@ -169,6 +169,8 @@ RULE: dict[str, tuple[Schema, str]] = {
     "check_mode": (_MODE, "whether the argument check acts, only watches, or neither"),
     "gate_mode": (_MODE, "the same for both gates"),
     "output": ({"enum": ["check", "warn", "off"]}, "what a broken output schema means"),
+    "spill": (_FLAG, "keep the text of results that are cut"),
+    "spill_keep_s": (_seconds(zero=False), "how long it is kept"),
     "ledger": ({"enum": ["on", "off"]}, "write down effects before and after"),
     "ledger_keep_s": (_seconds(zero=False), "how long they are kept"),
 }
