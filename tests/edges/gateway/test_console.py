@@ -13,6 +13,8 @@ from tests.found import npm_package, program
 from seawall import Annotations, ApprovalSettings, Pipeline, Policies, ToolContext, tool
 from seawall.policy.ready_made import ready_made
 
+expect.set_options(timeout=20_000)  # a busy machine draws slowly
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 

@@ -107,8 +107,8 @@ class Gateway:
             _get("/breakers", answering("call", lambda _: json_answer(self.views.breakers()))),
             Route("/breakers/{name}", answering("admin", self._breaker), methods=["POST"]),
             _get("/approvals", answering("approve", self.approvals.listed)),
-            _get("/approvals/{id}", answering(None, self.approvals.shown)),
-            Route("/approvals/{id}", answering(None, self.approvals.decided), methods=["POST"]),
+            # One route for both, so that `Allow` names both.
+            Route("/approvals/{id}", answering(None, self._approval), methods=["GET", "POST"]),
             _get("/events", serving("call", self.events.serve)),
             _get("/metrics", answering("call", self._metrics)),
             _get("/healthz", answering(None, lambda _: json_answer({"status": "ok"}))),
@@ -166,6 +166,10 @@ class Gateway:
         change_it = {"open": breakers.open, "close": breakers.close, "reset": breakers.reset}
         change_it[change.action](name)
         return json_answer({"tool": name, "state": breakers.state(name)})
+
+    async def _approval(self, asked: Asked) -> Answer:
+        answer = self.approvals.decided if asked.method == "POST" else self.approvals.shown
+        return await answer(asked)
 
     def _metrics(self, asked: Asked) -> Answer:
         text, media = self.pipeline.metrics.exposition(asked.header(b"accept"))
