@@ -96,6 +96,7 @@ if TYPE_CHECKING:
     from seawall.registry.wrapping import wrap
     from seawall.stores.memory_approvals import MemoryApprovals
     from seawall.stores.opening import open_state
+    from seawall.stores.shared import Shared
     from seawall.stores.state import State
 
 __version__ = "0.1.0"
@@ -184,6 +185,7 @@ _HOMES = {
     "stores.memory_approvals": ("MemoryApprovals",),
     "stores.opening": ("open_state",),
     "stores.state": ("State",),
+    "stores.shared": ("Shared",),
 }
 
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -261,6 +263,7 @@ __all__ = [
     "SealBroken",
     "Services",
     "Session",
+    "Shared",
     "Shortcut",
     "ShortcutStep",
     "ShortcutStore",

@@ -45,6 +45,10 @@ _MAY_BE: Mapping[str, Test] = {
         "a plain function of a report, done and total",
     ),
     "loop": (_is(LoopPolicy), "a LoopPolicy, or None for no detector"),
+    "shared": (
+        lambda value: isinstance(value, str) or _has("start", "forget_loop", "aclose")(value),
+        "a Shared, or the URL of a Redis or Valkey",
+    ),
     "layers": (
         lambda value: isinstance(value, Iterable) and not isinstance(value, str),
         "a list of layers",

@@ -14,6 +14,7 @@ from seawall.contract.decision import Action, Decision
 from seawall.contract.errors import ConfigurationError, Fault
 from seawall.contract.failure import FailureCode
 from seawall.contract.result import ToolResult
+from seawall.layers.breaker.shared import close_fleet
 from seawall.layers.environment import Environment
 from seawall.layers.ledger import EffectLedger
 from seawall.layers.result_spill import SpillStore
@@ -38,6 +39,7 @@ from seawall.orchestration.hooked import Hooks
 from seawall.orchestration.loop import LoopDetector
 from seawall.orchestration.loop_policy import BY_SESSION, LoopPolicy, chosen
 from seawall.orchestration.result_read import offer_result_read
+from seawall.orchestration.sharing import parts_of, shared_by
 from seawall.orchestration.status import Breakers, gauges
 from seawall.orchestration.turn import Doors, Turn
 from seawall.orchestration.unknown import no_such_tool, quarantined
@@ -74,6 +76,7 @@ if TYPE_CHECKING:
     from seawall.pipeline.recorder import Recorder
     from seawall.pipeline.route import Route
     from seawall.recording.gauges import Gauge
+    from seawall.stores.shared import Shared
     from seawall.stores.state import State
 
 
@@ -92,6 +95,8 @@ class Pipeline:
     for the policies to say.
 
     `state` is a `State`, or the URL of one: what is to survive this process is kept there.
+    `shared` is a `Shared`, or the URL of a Redis or Valkey: rates and circuits are then those of
+    all processes that name it. Without it, `[shared]` of the policies says where that is.
     """
 
     def __init__(
@@ -112,6 +117,7 @@ class Pipeline:
         metrics: Metrics | None = None,
         recorders: Iterable[Recorder] = (),
         state: State | str | None = None,
+        shared: Shared | str | None = None,
         clock: Clock | None = None,
         chance: Chance | None = None,
         digest_key: bytes | None = None,
@@ -129,6 +135,7 @@ class Pipeline:
             trace=trace,
             usage=usage,
             metrics=metrics,
+            shared=shared,
             clock=clock,
             chance=chance,
             digest_key=digest_key,
@@ -151,6 +158,7 @@ class Pipeline:
         self.digester = Digester(digest_key)
         self.breakers = Breakers(self)
         self._chance = chance or SystemChance()
+        self.shared, self._owns_shared = shared_by(shared, self.policies, self.clock)
         self._threads = Threads()
         self._home = Home(self._forget_loop)
         self._session = Session()
@@ -192,7 +200,12 @@ class Pipeline:
             recorders=self._recorders,
             digester=self.digester,
             threads=self._threads,
-            parts={Environment: self.environment, Gate: self._gate, **self._stores()},
+            parts={
+                Environment: self.environment,
+                Gate: self._gate,
+                **self._stores(),
+                **parts_of(self.shared),
+            },
             on_defect=on_defect,
             schemas=self.registry.schemas,
             around=around.around if around else None,
@@ -730,13 +743,18 @@ class Pipeline:
             route.forget_loop()
         if self._audit is not None:
             self._audit.forget_loop()
+        if self.shared is not None:
+            self.shared.forget_loop()
 
     async def aclose(self) -> None:
         """End idle threads and the loop of `call_sync`, if there is one; give no more gauges.
 
-        Who waits in `call_sync` meanwhile gets a `RuntimeError`. A state is closed if it was
-        given as a URL; one that was opened before stays open.
+        Who waits in `call_sync` meanwhile gets a `RuntimeError`. A state or a shared store is
+        closed if it was given as a URL; one that was opened before stays open.
         """
+        await close_fleet(self.states)
+        if self._owns_shared and self.shared is not None:
+            await self.shared.aclose()
         self._unwatch()
         self._threads.close()
         self._home.close()
@@ -748,6 +766,8 @@ class Pipeline:
     async def __aenter__(self) -> Self:
         if self._own_state and self.state is not None:
             await self.state.start()
+        if self.shared is not None:
+            await self.shared.start()
         return self
 
     async def __aexit__(

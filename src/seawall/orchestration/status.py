@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from seawall.contract.errors import ConfigurationError
-from seawall.layers.breaker.breaker import CircuitSlot
+from seawall.layers.breaker.slot import CircuitSlot
 from seawall.recording import families
 from seawall.recording.metrics import Gauge
 

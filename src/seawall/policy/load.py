@@ -12,6 +12,7 @@
     [trace]                          # capacity
     [loop]                           # threshold, window, …; or `loop = false`
     [console]                        # allow: what the gateway's page may run
+    [shared]                         # url_env, replicas, timeout_s: what processes share
 
 Durations are seconds or `"250ms"`, `"30s"`, `"2m"`, `"1h"`; sizes are bytes or `"256KiB"`; `false`
 takes a limit away. A file says its changes over the one that it extends, key by key; lists are
@@ -38,6 +39,7 @@ from seawall.policy.settings import (
     HttpCheckSettings,
     LoopSettings,
     RiskSettings,
+    SharedSettings,
     TraceSettings,
 )
 from seawall.policy.sheet import Sheet, read_sheet
@@ -53,6 +55,7 @@ _KINDS: Mapping[str, type[Any]] = {
     "console": ConsoleSettings,
     "audit": AuditSettings,
     "http_check": HttpCheckSettings,
+    "shared": SharedSettings,
 }
 """What the sections of plain settings become, under the same names as arguments of `Policies`."""
 

@@ -41,6 +41,7 @@ from seawall.policy.settings import (
     HttpCheckSettings,
     LoopSettings,
     RiskSettings,
+    SharedSettings,
     TraceSettings,
 )
 
@@ -91,6 +92,7 @@ class Policies:
         console: ConsoleSettings | None = None,
         audit: AuditSettings | None = None,
         http_check: HttpCheckSettings | None = None,
+        shared: SharedSettings | None = None,
         origins: Origins | None = None,
     ) -> None:
         self.risk = risk or RiskSettings()
@@ -100,6 +102,7 @@ class Policies:
         self.console = console or ConsoleSettings()
         self.audit = audit or AuditSettings()
         self.http_check = http_check or HttpCheckSettings()
+        self.shared = shared or SharedSettings()
         origins = origins or Origins()
         grouped = {
             name: family if isinstance(family, Family) else Family(policy=family)

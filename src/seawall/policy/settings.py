@@ -14,6 +14,8 @@ from seawall.layers.risk_policies import AllowlistPolicy, RiskPolicy
 from seawall.layers.risk_rules import ArgumentRule, RuledPolicy
 from seawall.policy.addresses import address_rule
 from seawall.recording.trace import MAX_CAPACITY
+from seawall.stores.redis_address import redis_address
+from seawall.stores.shared import PREFIX, TIMEOUT_S, check_shared
 
 
 class RiskSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -157,6 +159,32 @@ def check_bounds(settings: object, bounds: Bounds, prefix: str = "") -> None:
     ]
     if faults:
         raise ConfigurationError(faults)
+
+
+class SharedSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Where rates and circuits are kept that several processes share."""
+
+    url: str | None = None
+    """A Redis or Valkey; an address with a password belongs into the environment."""
+    url_env: str | None = None
+    """The name of the environment variable that holds the URL."""
+    replicas: int = 1
+    """How many processes share the rates: what each may grant without the store is its part."""
+    timeout_s: float = TIMEOUT_S
+    """How long the store may take to answer; what takes longer is done without it."""
+    prefix: str = PREFIX
+    """What the names of its keys begin with."""
+
+    def __post_init__(self) -> None:
+        check_shared(replicas=self.replicas, timeout_s=self.timeout_s, prefix=self.prefix)
+        if self.url is None:
+            return
+        if self.url_env is not None:
+            raise ConfigurationError([Fault("does not count beside url_env", key="url")])
+        redis_address(self.url)
+        if "@" in self.url or "password=" in self.url:
+            said = "holds a password, and a policy is no place for one; name it by url_env"
+            raise ConfigurationError([Fault(said, key="url")])
 
 
 class ConsoleSettings(msgspec.Struct, frozen=True, kw_only=True):

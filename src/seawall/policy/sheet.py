@@ -53,6 +53,13 @@ SETTINGS: Mapping[str, Mapping[str, Reader]] = {
     "console": {"allow": units.texts},
     "http_check": {"allow": units.addresses},
     "audit": {"calls": units.text, "wait": units.flag},
+    "shared": {
+        "url": units.text,
+        "url_env": units.text,
+        "replicas": units.count,
+        "timeout_s": units.duration,
+        "prefix": units.text,
+    },
 }
 """Sections of plain settings: what a file says in one is laid over the same of its base."""
 

@@ -1,4 +1,4 @@
-"""Where state lives: memory, SQLite, PostgreSQL; behind protocols of those who need it."""
+"""Where state lives: memory, SQLite, PostgreSQL, Redis; behind protocols of those who need it."""
 
 from __future__ import annotations
 

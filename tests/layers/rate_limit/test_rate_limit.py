@@ -11,7 +11,7 @@ from seawall.contract.errors import ConfigurationError
 from seawall.contract.failure import FailureCode
 from seawall.contract.policy import RunPolicy
 from seawall.layers.rate_limit import RateLimit
-from seawall.layers.rate_limit.rate_limit import MAX_BOUND
+from seawall.layers.rate_limit.rated import MAX_BOUND
 from seawall.pipeline.digest import Digester
 from seawall.pipeline.layer import compose
 from seawall.pipeline.session import Session

@@ -7,195 +7,28 @@ counts: a timeout, I/O that broke, a crash; what the tool answers, even that it 
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
-from seawall.contract.failure import Failure, FailureCode
-from seawall.layers.breaker.circuit import FIRST_PERMIT, Circuit, Permit
-from seawall.pipeline.convert import is_infrastructure
-from seawall.pipeline.foreign import leaves
+from seawall.layers.breaker.attempt_guard import AttemptGuard, RateGuard
+from seawall.layers.breaker.fleet import CircuitStore
+from seawall.layers.breaker.shared import SharedBreaker
+from seawall.layers.breaker.slot import circuit_slot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from seawall.contract.policy import BreakerPolicy
-    from seawall.contract.result import ToolResult
-    from seawall.pipeline.invocation import Handler, Invocation
-    from seawall.pipeline.layer import LayerContext
+    from seawall.pipeline.layer import Layer, LayerContext
 
 
-class CircuitSlot:
-    """Where a tool's circuit is kept. It is made by the first failure: before, it is closed."""
-
-    __slots__ = ("_count", "_now", "circuit", "policy")
-
-    def __init__(
-        self, policy: BreakerPolicy, now: Callable[[], float], count: Callable[[str, str], None]
-    ) -> None:
-        self.policy = policy
-        self._now = now
-        self._count = count
-        self.circuit: Circuit | None = None
-
-    def made(self) -> Circuit:
-        """Give the circuit; makes it if nothing has failed yet."""
-        if self.circuit is None:
-            self.circuit = Circuit(self.policy, self._now, self._changed)
-        return self.circuit
-
-    def retune(self, policy: BreakerPolicy) -> None:
-        """Go on under other numbers, with all that was learnt."""
-        if policy == self.policy:
-            return
-        self.policy = policy
-        if self.circuit is not None:
-            self.circuit.retune(policy)
-
-    def _changed(self, _: str, after: str) -> None:
-        self._count("breaker", after)
-
-
-def circuit_slot(context: LayerContext) -> CircuitSlot | None:
-    """Find the place of the tool's circuit, a shared one if its policy says so."""
-    policy = context.policy.breaker
-    if policy is None or policy.mode == "off":
-        return None
-    slots = context.slots if policy.shared is None else context.states.shared(policy.shared)
-    slot = slots.slot("circuit", lambda: CircuitSlot(policy, context.clock.now, context.count))
-    slot.retune(policy)
-    return slot
-
-
-class Breaker:
-    """Refuses attempts of a tool whose circuit is open, and settles every permit it takes."""
+class Breaker(AttemptGuard):
+    """Refuses attempts of a tool whose circuit is open: after failures in a row, or by a rate."""
 
     name = "breaker"
 
-    def __init__(self, context: LayerContext, slot: CircuitSlot) -> None:
-        self._slot = slot
-        self._ignored = frozenset(slot.policy.ignore)
-        self._shadow = slot.policy.mode == "shadow"
-        self._honours_hint = slot.policy.honour_retry_after
-        self._count = context.count
-
     @classmethod
-    def for_tool(cls, context: LayerContext) -> Breaker | None:
-        """Nothing to do if the policy has no breaker."""
+    def for_tool(cls, context: LayerContext) -> Layer | None:
+        """Nothing to do if the policy has no breaker; a store makes the circuit that of all."""
         slot = circuit_slot(context)
         if slot is None:
             return None
-        return RateBreaker(context, slot) if slot.policy.by_rate else cls(context, slot)
-
-    async def __call__(self, call: Invocation, proceed: Handler) -> ToolResult:
-        """Take a permit, make the attempt, settle the permit."""
-        slot = self._slot
-        circuit = slot.circuit
-        permit: Permit | None = FIRST_PERMIT if circuit is None else circuit.acquire()
-        if permit is None:
-            if not self._shadow:
-                return self._refused(call, slot.made())
-            self._count(self.name, "shadow_refused")
-            call.note("breaker:would_refuse:circuit_open")
-            return await proceed(call)
-
-        before = call.attempt
-        try:
-            result = await proceed(call)
-        except BaseException:
-            circuit = circuit or slot.circuit
-            if circuit is not None:
-                circuit.give_back(permit)
-            raise
-        # The circuit that gave the permit, even if the policy has put another in its place.
-        circuit = circuit or slot.circuit
-        if result.failure is not None:
-            ran = call.attempt > before
-            self._settle(call, circuit, permit, result.failure, ran=ran)
-        elif circuit is not None:
-            circuit.success(permit)
-        return result
-
-    def _settle(
-        self,
-        call: Invocation,
-        circuit: Circuit | None,
-        permit: Permit,
-        failure: Failure,
-        *,
-        ran: bool,
-    ) -> None:
-        if not ran or self._says_nothing(call, failure):
-            if circuit is not None:
-                circuit.give_back(permit)
-        elif is_infrastructure(failure, call.error):
-            hint_s = failure.retry_after_s if self._honours_hint else None
-            (circuit or self._slot.made()).failure(permit, _kind(failure), retry_after_s=hint_s)
-        elif circuit is not None:
-            circuit.answered(permit)
-
-    def _says_nothing(self, call: Invocation, failure: Failure) -> bool:
-        """Not about the tool: the caller's deadline, a full house, an error the policy ignores."""
-        if failure.reason in ("deadline_exceeded", "overloaded") and failure.layer != "executor":
-            return True
-        if failure.reason == "attempt_timeout" and not call.begun:
-            return True
-        if not self._ignored or call.error is None:
-            return False
-        kinds = {kind.__name__ for leaf in leaves(call.error) for kind in type(leaf).__mro__}
-        return not self._ignored.isdisjoint(kinds | {type(call.error).__name__})
-
-    def _refused(self, call: Invocation, circuit: Circuit) -> ToolResult:
-        wait_s = circuit.seconds_to_probe()
-        because = f", last: {circuit.last_error}" if circuit.last_error else ""
-        seconds = max(math.ceil(wait_s), 1)
-        return call.refuse(
-            FailureCode.CIRCUIT_OPEN,
-            f"{call.tool.name} has failed again and again{because}; it is left alone and will be"
-            f" tried again in {seconds} s",
-            layer=self.name,
-            retry_after_s=wait_s,
-        )
-
-
-class RateBreaker(Breaker):
-    """The breaker of a policy with a rate: every call counts, and how long it took."""
-
-    def __init__(self, context: LayerContext, slot: CircuitSlot) -> None:
-        super().__init__(context, slot)
-        self._now = context.clock.now
-        slow_s = slot.policy.slow_call_s
-        self._slow_s = math.inf if slow_s is None else slow_s
-
-    async def __call__(self, call: Invocation, proceed: Handler) -> ToolResult:
-        """Take a permit, make the attempt, settle the permit with what it came to."""
-        circuit = self._slot.made()
-        permit = circuit.acquire()
-        if permit is None:
-            if not self._shadow:
-                return self._refused(call, circuit)
-            self._count(self.name, "shadow_refused")
-            call.note("breaker:would_refuse:circuit_open")
-            return await proceed(call)
-
-        before, began = call.attempt, self._now()
-        try:
-            result = await proceed(call)
-        except BaseException:
-            circuit.give_back(permit)
-            raise
-        slow = self._now() - began > self._slow_s
-        failure = result.failure
-        if failure is None:
-            circuit.success(permit, slow=slow)
-        elif call.attempt == before or self._says_nothing(call, failure):
-            circuit.give_back(permit)
-        elif is_infrastructure(failure, call.error):
-            hint_s = failure.retry_after_s if self._honours_hint else None
-            circuit.failure(permit, _kind(failure), slow=slow, retry_after_s=hint_s)
-        else:
-            circuit.answered(permit, slow=slow)
-        return result
-
-
-def _kind(failure: Failure) -> str:
-    return failure.cause[0] if failure.cause else failure.reason
+        guard = RateGuard(context, slot) if slot.policy.by_rate else cls(context, slot)
+        store = context.part(CircuitStore)  # type: ignore[type-abstract]  # a protocol is a key too
+        return guard if store is None else SharedBreaker(context, slot, guard, store)

@@ -157,6 +157,17 @@ class Circuit:
         return self._machine.reset_timeout
 
     @property
+    def is_closed(self) -> bool:
+        """Whether every attempt gets leave."""
+        return self._epoch > 0
+
+    @property
+    def is_probed(self) -> bool:
+        """Whether a probe is out, or some have succeeded and others are to follow."""
+        judged = self.successes if self._rates is None else self._rates.probes.calls
+        return self.state == "half_open" and (judged > 0 or self._probes.are_out(self._now()))
+
+    @property
     def held_open(self) -> bool:
         """Whether it was opened by hand, so that no probe is let through."""
         return self._held_open
@@ -255,10 +266,33 @@ class Circuit:
         if self._held_open:
             return self._policy.max_cooldown_s
         at = self._now()
-        if self.state == "open":
+        if self.state == "open" or at < self._cooldown_over:
             return _seconds_until(self._cooldown_over, at)
         self._probes.at_once = self._probes_left()
         return 0.0 if self._probes.has_room(at) else _HINT_WHILE_PROBED_S
+
+    def follow_open(self, left_s: float, cooldown_s: float, kind: str) -> None:
+        """Be open, to be probed after so long, because another process says so."""
+        if self._held_open:
+            return
+        before = self.state
+        self._kind = kind[:_LONGEST_KIND]
+        self._machine.reset_timeout = min(
+            max(cooldown_s, self._policy.cooldown_s), self._policy.max_cooldown_s
+        )
+        if before != "open":
+            self._machine.open()
+            self._opened(before, widen=False)
+        self._cooldown_over = self._now() + left_s
+
+    def follow_close(self) -> None:
+        """Be closed because another process says so, unless it was opened by hand here."""
+        if not self._held_open and self._epoch < 0:
+            self.force_close()
+
+    def put_off(self, seconds: float) -> None:
+        """Let no probe through for so long: another process has one out."""
+        self._cooldown_over = max(self._cooldown_over, self._now() + seconds)
 
     def force_open(self) -> None:
         """Open it by hand. No probe is let through until `force_close` or `reset`."""
@@ -304,7 +338,7 @@ class Circuit:
 
     def _probe(self) -> Permit | None:
         at = self._now()
-        if self._held_open or (self.state == "open" and at < self._cooldown_over):
+        if self._held_open or at < self._cooldown_over:
             self._counts.refused += 1
             return None
         if self.state == "open":

@@ -18,6 +18,10 @@ class Probes:
         """Say whether one more may be out; changes nothing."""
         return sum(lapse_at > at for lapse_at in self._lapse_at.values()) < self.at_once
 
+    def are_out(self, at: float) -> bool:
+        """Say whether any is out; changes nothing."""
+        return any(lapse_at > at for lapse_at in self._lapse_at.values())
+
     def hand_out(self, permit: int, at: float, lapse_at: float) -> bool:
         """Let one more out if there is room."""
         self._drop_lapsed(at)

@@ -16,22 +16,13 @@ from limits.storage import Storage
 from limits.strategies import RateLimiter
 from limits.util import WindowStats
 
+from seawall.contract.taken import Taken
 from seawall.layers.rate_limit.table import Table, shortest_wait
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from limits import RateLimitItem
-
-
-class Taken(msgspec.Struct, frozen=True, gc=False):
-    """What came of asking for tokens."""
-
-    granted: bool
-    retry_after_s: float | None
-    """A call exactly so much later is granted, if nobody else asks; None if it never can be."""
-    left: float
-    """Tokens that remain, with their fraction."""
 
 
 class Rate(msgspec.Struct, frozen=True):
@@ -145,13 +136,18 @@ class BoundBucket:
     __slots__ = ("_bucket", "_group", "_key", "_now", "_rate", "_table")
 
     def __init__(
-        self, table: Table[Bucket], now: Callable[[], float], item: RateLimitItem, key: str
+        self,
+        table: Table[Bucket],
+        now: Callable[[], float],
+        rate: Rate,
+        key: str,
+        namespace: str = "",
     ) -> None:
         self._table = table
         self._now = now
         self._key = key
-        self._rate = Rate(float(item.amount), float(item.get_expiry()))
-        self._group = (item.namespace, self._rate)
+        self._rate = rate
+        self._group = (namespace, rate)
         self._bucket = Bucket(self._rate, 0.0)
 
     def take(self, cost: int = 1) -> Taken:
@@ -190,6 +186,14 @@ class BoundBucket:
         bucket = self._settled(found, at)
         bucket.write(bucket.level(at) + cost, at)
         self._table.hasten(self._key)
+
+    def lower_to(self, tokens: float) -> None:
+        """Have no more tokens than that."""
+        at = self._table.reading(self._now())
+        bucket = self._settled(self._open(at), at)
+        if bucket.level(at) > tokens:
+            bucket.write(max(tokens, 0.0), at)
+            self._table.keep(self._key, self._group, bucket)
 
     def level(self) -> float:
         """Return the tokens there are; changes nothing."""
@@ -240,7 +244,9 @@ class TokenBucket(RateLimiter):
 
     def bind(self, item: RateLimitItem, *identifiers: str) -> BoundBucket:
         """Return a bucket to ask again and again: it finds its key once."""
-        return BoundBucket(self._table, self._now, item, self.key_for(item, *identifiers))
+        rate = Rate(float(item.amount), float(item.get_expiry()))
+        key = self.key_for(item, *identifiers)
+        return BoundBucket(self._table, self._now, rate, key, item.namespace)
 
     def take(self, item: RateLimitItem, *identifiers: str, cost: int = 1) -> Taken:
         """Take `cost` tokens or none, and say when to come back."""

@@ -23,7 +23,8 @@ from limits.strategies import (
 from limits.util import parse_many
 
 from seawall.contract.errors import ConfigurationError, Fault
-from seawall.layers.rate_limit.bucket import MemoryBuckets, Taken, TokenBucket, checked, escaped
+from seawall.contract.taken import Taken
+from seawall.layers.rate_limit.bucket import MemoryBuckets, TokenBucket, checked, escaped
 from seawall.layers.rate_limit.memory_windows import MemoryWindows
 
 if TYPE_CHECKING:

@@ -1,0 +1,61 @@
+"""A breaker whose circuit is that of all processes.
+
+While it is closed this costs no round trip, while it cools down neither. Where it may be probed,
+the store is asked first whether another process is at it, so that one probes for all. Without the
+store each process goes by its own circuit.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seawall.layers.breaker.fleet import CircuitStore, Fleet
+
+if TYPE_CHECKING:
+    from seawall.contract.result import ToolResult
+    from seawall.layers.breaker.attempt_guard import AttemptGuard
+    from seawall.layers.breaker.slot import CircuitSlot
+    from seawall.pipeline.invocation import Handler, Invocation
+    from seawall.pipeline.layer import LayerContext
+    from seawall.pipeline.state import StateTable
+
+_FLEET = "breaker/fleet"
+
+
+class SharedBreaker:
+    """Stands around the breaker of this process, whose circuit it keeps in step with the others."""
+
+    name = "breaker"
+
+    def __init__(
+        self, context: LayerContext, slot: CircuitSlot, guard: AttemptGuard, store: CircuitStore
+    ) -> None:
+        self._slot = slot
+        self._guard = guard
+        shared = slot.policy.shared
+        self._circuit_name = f"tool/{context.tool.name}" if shared is None else f"shared/{shared}"
+        self._fleet = context.states.shared(_FLEET).slot(
+            "fleet", lambda: Fleet(store, context.clock, context.chance.token(8))
+        )
+
+    async def __call__(self, call: Invocation, proceed: Handler) -> ToolResult:
+        """Make the attempt if the circuit allows it; a probe, if no other process makes one."""
+        fleet, name = self._fleet, self._circuit_name
+        if not fleet.keeps(name, self._slot):
+            fleet.join(name, self._slot)
+        circuit = self._slot.circuit
+        if circuit is None or circuit.is_closed or circuit.seconds_to_probe() > 0:
+            return await self._guard(call, proceed)
+        if not await fleet.may_probe(name, circuit):
+            return await self._guard(call, proceed)
+        try:
+            return await self._guard(call, proceed)
+        finally:
+            fleet.probed(name, circuit)
+
+
+async def close_fleet(states: StateTable) -> None:
+    """End what keeps circuits in step, if anything does."""
+    fleet = states.shared(_FLEET).find("fleet")
+    if isinstance(fleet, Fleet):
+        await fleet.aclose()
