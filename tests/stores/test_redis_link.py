@@ -96,8 +96,8 @@ async def test_a_server_that_was_restarted_is_found_again(
         await until_up(link)
 
     assert (await asked(link))[0] == b"said"
-    assert "does not answer" in caplog.text
-    assert "answers" in caplog.records[-1].getMessage()
+    assert "does not serve" in caplog.text
+    assert "serves again" in caplog.records[-1].getMessage()
 
 
 async def test_what_the_server_refuses_is_no_answer(link: RedisLink) -> None:
@@ -195,3 +195,37 @@ def test_it_can_go_on_in_another_loop(server: Server) -> None:
         return answer
 
     assert [asyncio.run(once()), asyncio.run(once())] == [b"said", b"said"]
+
+
+async def test_a_server_that_answers_but_takes_no_write_does_not_serve(server: Server) -> None:
+    link = made(server.url, timeout_s=0.5)
+    link.script("write", "return redis.call('SET', KEYS[1], ARGV[1])")
+    await link.start()
+    await until_up(link)
+    server.fill()
+    try:
+        assert (await asked(link, "write"))[0] is None
+        await asyncio.sleep(0.3)
+        assert not link.is_up
+    finally:
+        server.make_room()
+
+    await until_up(link)
+    assert (await asked(link, "write"))[0] is not None
+    await link.aclose()
+
+
+async def test_an_outage_is_told_once_with_the_reason(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    link = made(server.url.replace("redis://", "redis://:secret@"), timeout_s=0.5)
+
+    with caplog.at_level(logging.WARNING, "seawall"):
+        for _ in range(3):
+            await asked(link)
+            await asyncio.sleep(0.1)
+
+    assert len(caplog.records) == 1
+    assert "AuthenticationError" in caplog.text
+    assert "secret" not in caplog.text
+    await link.aclose()

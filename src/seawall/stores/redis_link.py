@@ -5,17 +5,17 @@
                                └─ none ──▶ down         └────── pinged in the background ──────┘
 
 While it is down nobody asks: that costs nothing and takes no time. A task in the background knocks
-until the server answers, at least once a second.
+until the server serves, at least once a second.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from seawall.contract.errors import MissingExtra
 from seawall.pipeline.clock import Limit
-from seawall.pipeline.foreign import guarded_async, log
+from seawall.pipeline.foreign import described, guarded_async, log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -34,7 +34,11 @@ _LONGEST_PAUSE_S = 1.0
 _LAST_SHARE = 0.1
 """Of the bound: what is left for answers that came while this process itself stood still."""
 
-_FAILED = object()
+
+class _Failed(NamedTuple):
+    """No answer, and why."""
+
+    said: str
 
 
 class RedisLink:
@@ -43,8 +47,12 @@ class RedisLink:
     It belongs to one event loop at a time. `aclose` ends all it has begun.
     """
 
-    def __init__(self, address: RedisAddress, timeout_s: float, clock: Clock) -> None:
+    def __init__(
+        self, address: RedisAddress, timeout_s: float, clock: Clock, prefix: str = "seawall"
+    ) -> None:
         self.address = address
+        self._prefix = prefix
+        self._expected: tuple[type[BaseException], ...] = ()
         self._timeout_s = timeout_s
         self._clock = clock
         self._sources: dict[str, str] = {}
@@ -71,14 +79,14 @@ class RedisLink:
             async with self._places:
                 asked = True
                 script = self._scripts[name]
-                answer = await guarded_async(
-                    "the shared store failed", lambda: script((key,), arguments), _failed
-                )
-            if answer is not _FAILED:
+                answer = await self._heard(lambda: script((key,), arguments))
+            if not isinstance(answer, _Failed):
                 return answer
+            self._lost(answer.said)
+            return None
         # Who only waited for others has learnt nothing of the server.
         if asked:
-            self._lost()
+            self._lost(f"nothing came within {self._timeout_s:g} s")
         return None
 
     async def start(self) -> None:
@@ -116,7 +124,7 @@ class RedisLink:
         closers, self._closers = self._closers, []
         for close in closers:
             with self._clock.limit(CONNECT_S):
-                await guarded_async("the shared store failed", close, _failed)
+                await self._heard(close)
 
     async def _is_reached(self) -> bool:
         """Whether it is up now; who comes before the first connection is there waits for it."""
@@ -127,13 +135,29 @@ class RedisLink:
             await self._was_tried.wait()
         return self.is_up
 
-    def _lost(self) -> None:
+    async def _heard(self, work: Callable[[], Any]) -> Any:
+        """Give what the client does, or says to be wrong; only what it should not raise is news."""
+
+        async def attempt() -> Any:
+            try:
+                return await work()
+            except self._expected as error:
+                return _Failed(described(error))
+
+        return await guarded_async(
+            "the client of the shared store failed",
+            attempt,
+            lambda error: _Failed(described(error)),
+        )
+
+    def _lost(self, said: str) -> None:
         if self._state == "up":
             self._state = "down"
             log.warning(
-                "the shared store %s does not answer; limits and circuits are this process's own"
-                " until it does",
+                "the shared store %s does not serve (%s); limits and circuits are this process's"
+                " own until it does",
                 self.address.shown,
+                said,
             )
         self._mend()
 
@@ -143,33 +167,43 @@ class RedisLink:
 
     async def _knock(self) -> None:
         pause_s = _FIRST_PAUSE_S
-        while not await self._is_answering():
+        while (failed := await self._greeted()) is not None:
             if self._state == "new":
                 self._state = "down"
-                log.warning("the shared store %s is not reached yet", self.address.shown)
+                shown = self.address.shown
+                log.warning("the shared store %s is not reached yet (%s)", shown, failed)
             self._was_tried.set()
             await self._clock.sleep(pause_s)
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
         if self._state == "down":
-            log.warning("the shared store %s answers", self.address.shown)
+            log.warning("the shared store %s serves again", self.address.shown)
         self._state = "up"
         self._was_tried.set()
 
-    async def _is_answering(self) -> bool:
+    async def _greeted(self) -> str | None:
+        """Knock once; what went wrong, or None."""
         if self._client is None:
             self._open()
         with self._clock.limit(CONNECT_S):
-            answer = await guarded_async("the shared store failed", self._greet, _failed)
-            return answer is not _FAILED
-        return False
+            answer = await self._heard(self._greet)
+            return answer.said if isinstance(answer, _Failed) else None
+        return f"nothing came within {CONNECT_S:g} s"
 
     async def _greet(self) -> None:
+        """Open all connections, and see that it takes a write: one that is full answers pings."""
         # A cluster is asked once: what it is made of is to be found out by one, not by many.
-        times = 1 if self.address.how == "cluster" else CONNECTIONS
-        await asyncio.gather(*(self._client.ping() for _ in range(times)))
+        more = 0 if self.address.how == "cluster" else CONNECTIONS - 1
+        write = self._client.set(f"{self._prefix}:knock", "1", px=1_000)
+        done = await asyncio.gather(
+            write, *(self._client.ping() for _ in range(more)), return_exceptions=True
+        )
+        for one in done:
+            if isinstance(one, BaseException):
+                raise one
 
     def _open(self) -> None:
         storage = _storage(self.address)
+        self._expected = _client_errors()
         self._client = storage.bridge.get_connection()
         self._closers = _closers(storage.bridge)
         self._scripts = {
@@ -210,8 +244,10 @@ def _closers(bridge: Any) -> list[Callable[[], Any]]:
     return [*(client.aclose for client in clients), *(pool.disconnect for pool in pools if pool)]
 
 
-def _failed(_: BaseException) -> object:
-    return _FAILED
+def _client_errors() -> tuple[type[BaseException], ...]:
+    from redis import RedisError  # noqa: PLC0415  # an extra
+
+    return (RedisError, OSError)
 
 
 def need_redis() -> None:

@@ -42,7 +42,7 @@ class Shared:
     ) -> None:
         check_shared(replicas=replicas, timeout_s=timeout_s, prefix=prefix)
         need_redis()
-        self._link = RedisLink(redis_address(url), timeout_s, clock or SystemClock())
+        self._link = RedisLink(redis_address(url), timeout_s, clock or SystemClock(), prefix)
         self.buckets = RedisBuckets(self._link, prefix, replicas)
         self.circuits = RedisCircuits(self._link, prefix)
 

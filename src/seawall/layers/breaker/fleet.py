@@ -73,16 +73,16 @@ class Fleet:
             self._is_reading = True
             self._reading = self._spawn(self._read())
 
-    async def may_probe(self, name: str, circuit: Circuit) -> bool:
+    async def may_probe(self, name: str, circuit: Circuit) -> bool | None:
         """Ask for leave to probe; what else the answer says is done to the circuit.
 
-        False also if the store is silent: then it is for the circuit alone to say.
+        None if the store is silent: then it is for the circuit alone to say.
         """
         if self._is_closed:
-            return False
+            return None
         wait_s = await self._store.ask(name, self._process, circuit.cooldown_s)
         if wait_s is None:
-            return False
+            return None
         if wait_s < 0:
             self._follow_one(self._slots[name], None)
         elif wait_s > 0:

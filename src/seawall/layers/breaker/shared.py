@@ -32,6 +32,7 @@ class SharedBreaker:
     ) -> None:
         self._slot = slot
         self._guard = guard
+        self._count = context.count
         shared = slot.policy.shared
         self._circuit_name = f"tool/{context.tool.name}" if shared is None else f"shared/{shared}"
         self._fleet = context.states.shared(_FLEET).slot(
@@ -46,7 +47,11 @@ class SharedBreaker:
         circuit = self._slot.circuit
         if circuit is None or circuit.is_closed or circuit.seconds_to_probe() > 0:
             return await self._guard(call, proceed)
-        if not await fleet.may_probe(name, circuit):
+        may_probe = await fleet.may_probe(name, circuit)
+        if may_probe is None:
+            self._count(self.name, "store_local")
+            call.note("breaker:store_local")
+        if not may_probe:
             return await self._guard(call, proceed)
         try:
             return await self._guard(call, proceed)

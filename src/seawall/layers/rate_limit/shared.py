@@ -115,6 +115,8 @@ class SharedBucket:
 class SharedRateLimit(Rated[SharedBucket]):
     """Refuses calls beyond a rate that all processes share."""
 
+    name = "rate_limit"
+
     def __init__(self, context: LayerContext, rate: str, store: BucketStore) -> None:
         super().__init__(context, rate)
         policy = context.policy
@@ -140,10 +142,7 @@ class SharedRateLimit(Rated[SharedBucket]):
         taken = await bucket.take()
         is_shared = taken is not None
         if taken is None:
-            self._count(self.name, "store_fallback")
-            call.note("rate_limit:store_fallback")
-            if not self._is_closed_without:
-                taken = bucket.take_own()
+            taken = self._without_store(call, bucket)
         if taken is None or not taken.granted:
             if self._shadow:
                 return await self._noted(call, proceed, is_known=taken is not None)
@@ -163,6 +162,15 @@ class SharedRateLimit(Rated[SharedBucket]):
         if not call.started:
             await bucket.give_back()
         return result
+
+    def _without_store(self, call: Invocation, bucket: SharedBucket) -> Taken | None:
+        if self._is_closed_without:
+            self._count(self.name, "store_closed")
+            call.note("rate_limit:store_closed")
+            return None
+        self._count(self.name, "store_local")
+        call.note("rate_limit:store_local")
+        return bucket.take_own()
 
     async def _noted(self, call: Invocation, proceed: Handler, *, is_known: bool) -> ToolResult:
         self._count(self.name, "shadow_refused")
