@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.redis_servers import Server, running, until_up
 
-from seawall import ConfigurationError, Pipeline, Policies, RunPolicy, Shared
+from seawall import BreakerPolicy, ConfigurationError, Pipeline, Policies, RunPolicy, Shared
 from seawall.policy.settings import SharedSettings
 from seawall.testing import scripted
 
@@ -27,6 +28,12 @@ def server() -> Iterator[Server]:
 def a_pipeline(**settings: object) -> Pipeline:
     policies = settings.pop("policies", None) or Policies(RunPolicy(rate="2/day"))
     return Pipeline([scripted("well", name="t")], policies=policies, **settings)  # type: ignore[arg-type]  # as given
+
+
+def slow_policies(url: str, **policy: Any) -> Policies:
+    """Policies of a store that may take its time, as a busy machine needs."""
+    shared = SharedSettings(url=url, timeout_s=5)
+    return Policies(RunPolicy(**(policy or {"rate": "2/day"})), shared=shared)
 
 
 async def granted(pipeline: Pipeline, times: int) -> int:
@@ -92,18 +99,16 @@ async def test_what_runs_in_the_background_ends_with_the_pipeline(server: Server
 
 def test_a_pipeline_goes_on_in_another_loop_and_from_call_sync(server: Server) -> None:
     server.client.flushall()
-    pipeline = a_pipeline(shared=Shared(server.url, timeout_s=5))
+    pipeline = a_pipeline(policies=slow_policies(server.url))
 
     assert pipeline.call_sync("t").text == "well"
     assert pipeline.call_sync("t").text == "well"
     assert pipeline.call_sync("t").is_error
 
-    async def end() -> None:
-        assert pipeline.shared is not None
-        await pipeline.shared.aclose()
+    asyncio.run(pipeline.aclose())
 
-    pipeline._home.run(end)
-    pipeline._home.close()
+    assert pipeline.shared is not None
+    assert not pipeline.shared.is_up
 
 
 async def test_new_policies_keep_the_store(server: Server) -> None:
@@ -137,6 +142,58 @@ def test_settings_that_cannot_work_are_told_without_secrets(
 def test_something_else_is_refused_where_it_is_given() -> None:
     with pytest.raises(ConfigurationError, match="shared: must be a Shared"):
         a_pipeline(shared=5)
+
+
+def circuits(server: Server, times: int) -> list[Pipeline]:
+    breaker = BreakerPolicy(threshold=2, cooldown_s=1)
+    made = []
+    for _ in range(times):
+        tool = scripted(OSError("1"), OSError("2"), "well", name="t")
+        made.append(Pipeline([tool], policies=slow_policies(server.url, breaker=breaker)))
+    return made
+
+
+async def states(pipelines: list[Pipeline], wanted: str, within_s: float) -> None:
+    end = time.monotonic() + within_s
+    while {pipeline.breakers.state("t") for pipeline in pipelines} != {wanted}:
+        assert time.monotonic() < end, [pipeline.breakers.state("t") for pipeline in pipelines]
+        await asyncio.sleep(0.02)
+
+
+async def test_a_circuit_opens_and_closes_in_all_processes(server: Server) -> None:
+    server.client.flushall()
+    one, two = pipelines = circuits(server, 2)
+    async with one, two:
+        await two.call("t")
+        await one.call("t")
+        await one.call("t")
+
+        await states(pipelines, "open", within_s=1)
+        refused = await two.call("t")
+        assert refused.failure is not None
+        assert refused.failure.reason == "circuit_open"
+        await asyncio.sleep(1)
+        assert (await one.call("t")).text == "well"
+        await states(pipelines, "closed", within_s=1)
+
+
+async def test_circuits_go_on_without_the_server_and_agree_when_it_is_back() -> None:
+    with running() as server:
+        one, two = pipelines = circuits(server, 2)
+        async with one, two:
+            await two.call("t")
+            server.stop()
+            await one.call("t")
+            await one.call("t")
+            assert one.breakers.state("t") == "open"
+            await asyncio.sleep(1)
+            assert (await one.call("t")).text == "well"
+            assert one.breakers.state("t") == "closed"
+
+            server.start()
+            one.breakers.reset()
+            await two.call("t")
+            await states(pipelines, "open", within_s=5)
 
 
 def test_a_missing_client_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

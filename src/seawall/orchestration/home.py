@@ -100,6 +100,14 @@ class Home:
             if loop.is_closed() and inspect.getcoroutinestate(coro) == inspect.CORO_CREATED:
                 coro.close()
 
+    async def finish(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Do it at home, from whichever loop; not at all if that has ended."""
+        loop = self._loop
+        if loop is None or loop is _running():
+            await work()
+        elif loop.is_running():
+            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work(), loop))
+
     def _for_sync(self) -> asyncio.AbstractEventLoop:
         try:
             current = _running()

@@ -752,9 +752,8 @@ class Pipeline:
         Who waits in `call_sync` meanwhile gets a `RuntimeError`. A state or a shared store is
         closed if it was given as a URL; one that was opened before stays open.
         """
-        await close_fleet(self.states)
-        if self._owns_shared and self.shared is not None:
-            await self.shared.aclose()
+        if self.shared is not None:
+            await self._home.finish(self._close_shared)
         self._unwatch()
         self._threads.close()
         self._home.close()
@@ -762,6 +761,11 @@ class Pipeline:
             await self._audit.aclose()
         if self._own_state and self.state is not None:
             await self.state.aclose()
+
+    async def _close_shared(self) -> None:
+        await close_fleet(self.states)
+        if self._owns_shared and self.shared is not None:
+            await self.shared.aclose()
 
     async def __aenter__(self) -> Self:
         if self._own_state and self.state is not None:
