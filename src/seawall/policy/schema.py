@@ -206,6 +206,13 @@ SETTINGS: dict[str, dict[str, tuple[Schema, str]]] = {
         "wait": (_FLAG, "whether each call waits until it is written"),
     },
     "console": {"allow": (_TEXTS, "what the gateway's page may run")},
+    "shared": {
+        "url": (_TEXT, "a Redis or Valkey that processes share; without a password"),
+        "url_env": (_TEXT, "the environment variable that holds its URL"),
+        "replicas": (_whole(1, 100_000), "processes that share the rates"),
+        "timeout_s": (_seconds(zero=False), "how long it may take to answer"),
+        "prefix": (_TEXT, "what the names of its keys begin with"),
+    },
 }
 
 
