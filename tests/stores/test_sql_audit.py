@@ -3,6 +3,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from tests.stores.test_database import database_of
 
 from seawall.contract.audit import AuditEntry, AuditKind, AuditMark, AuditReport
 from seawall.stores import State, open_state
-from seawall.stores.chain import MAX_FAULTS, MAX_TEXT
+from seawall.stores.chain import BEGINNING, MAX_FAULTS, MAX_TEXT, Chain
 from seawall.stores.keys import VARIABLE
 from seawall.stores.sql_audit import SqlAudit
 
@@ -86,7 +87,7 @@ SWAP = (
         (["UPDATE audit SET key = '' WHERE seq = 5"], (5, "it was changed")),
         (
             ["UPDATE audit SET key = '' WHERE seq = 5"],
-            (5, "it was written without the key that entries before it have"),
+            (5, "it was written without a key, where there was one already"),
         ),
         (
             ["UPDATE audit SET key = 'beef' WHERE seq = 5"],
@@ -272,3 +273,21 @@ async def test_entries_stand_and_fall_with_the_transaction_they_are_in(state_url
         assert await state.audit.verify() == AuditReport(
             entries=1, last=(await state.audit.verify()).last
         )
+
+
+async def test_a_file_that_was_written_anew_without_a_key_does_not_pass(tmp_path: Path) -> None:
+    async with open_state(f"sqlite:///{tmp_path}/state.db") as state:
+        await filled(state, 3)
+        forged, mark = Chain(None), BEGINNING
+        await execute(state, "DELETE FROM audit")
+        for _ in range(3):
+            record = forged.link(mark, AuditEntry(kind=AuditKind.CALL, at=1.0))
+            mark = AuditMark(record.seq, record.hash)
+            values = f"{record.seq}, 1.0, '{record.text}', '', '{record.hash}'"
+            await execute(state, f"INSERT INTO audit VALUES ({values.replace(':', chr(92) + ':')})")
+        await execute(state, f"UPDATE audit_head SET seq = {mark.seq}, hash = '{mark.hash}'")
+
+        report = await state.audit.verify()
+
+    assert [fault.seq for fault in report.faults] == [1, 2, 3]
+    assert "without a key" in report.faults[0].said

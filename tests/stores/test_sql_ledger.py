@@ -410,3 +410,16 @@ TestAgainstAModel.settings = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
+
+
+async def test_callers_whose_names_no_database_takes_do_not_share_their_keys(
+    state_url: str,
+) -> None:
+    scopes = ("caller:a?", "caller:a\ud800", "caller:a\0", "caller:a\N{REPLACEMENT CHARACTER}")
+    async with open_state(state_url, key=KEY) as state:
+        begun = [
+            await ledger_of(state).begin(intent(f"t{number}", scope=scope))
+            for number, scope in enumerate(scopes)
+        ]
+
+    assert [each.earlier for each in begun] == [None] * len(scopes)

@@ -118,3 +118,11 @@ async def test_a_state_that_does_not_answer_is_told(tmp_path: Path) -> None:
         await spills_of(state).keep("1", "a", b"text", 100, 60)
     with pytest.raises(StoreUnavailable):
         await spills_of(state).part("1", "a", 0, 60)
+
+
+@pytest.mark.parametrize("spill_id", ["\0", "\ud800", "x" * 5_000])
+async def test_an_id_that_a_database_does_not_take_is_that_of_no_text(
+    state_url: str, spill_id: str
+) -> None:
+    async with open_state(state_url, key=KEY) as state:
+        assert await spills_of(state).part(spill_id, "a", 0, 10) is None

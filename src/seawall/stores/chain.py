@@ -54,10 +54,17 @@ class Chain:
         return None if secret is None else hmac.digest(secret, plain, hashlib.sha256).hex()
 
     def checker(
-        self, expected: AuditMark | None = None, *, start: AuditMark = BEGINNING
+        self,
+        expected: AuditMark | None = None,
+        *,
+        start: AuditMark = BEGINNING,
+        keyed: bool = False,
     ) -> Checker:
-        """Give what reads the log from `start` on and finds what is wrong."""
-        return Checker(self._hash, expected, start)
+        """Give what reads the log from `start` on and finds what is wrong.
+
+        `keyed` says that there always was a key, so that an entry without one is a forger's.
+        """
+        return Checker(self._hash, expected, start, keyed=keyed)
 
 
 class Checker:
@@ -68,12 +75,14 @@ class Checker:
         hashed: Callable[[str, str], str | None],
         expected: AuditMark | None,
         start: AuditMark,
+        *,
+        keyed: bool = False,
     ) -> None:
         self._hashed = hashed
         self._expected = expected
         self._last = start
         self._count = self._unkeyed = 0
-        self._keyed = False
+        self._keyed = keyed
         self._faults: list[AuditFault] = []
 
     def read(self, records: Iterable[AuditRecord]) -> None:
@@ -114,7 +123,7 @@ class Checker:
             return
         self._unkeyed += 1
         if self._keyed:
-            self._fault(record.seq, "it was written without the key that entries before it have")
+            self._fault(record.seq, "it was written without a key, where there was one already")
 
     def _check_hash(self, record: AuditRecord) -> None:
         hashed = self._hashed(record.text, record.key)

@@ -9,6 +9,7 @@ from sqlalchemy import delete, insert, select, tuple_, update
 
 from seawall.contract.approval import ApprovalNotFound, Frozen
 from seawall.stores.owner import Owner, is_gone_for_sure
+from seawall.stores.plain_text import plain
 from seawall.stores.schema import approval_payloads, approvals, owners
 
 if TYPE_CHECKING:
@@ -65,6 +66,8 @@ class SqlApprovals:
             found: bytes | None = (await connection.execute(query)).scalar()
             return found
 
+        if plain(batch_id) != batch_id:
+            return None
         record = await self._database.read(work)
         return None if record is None else _decoded(record)
 
@@ -121,6 +124,8 @@ class SqlApprovals:
                 await self._audit.append_in(connection, entries)
             return changed
 
+        if plain(batch_id) != batch_id:
+            raise ApprovalNotFound(batch_id)  # not every database could be asked for it
         return await self._database.write(work)
 
     async def prune(self, *, read_before: float, closed_before: float) -> int:

@@ -73,7 +73,8 @@ class SqlAudit:
         `expected` is an entry noted before: that shows also whether the end was cut off.
         """
         head = await self._database.read(self._head)
-        checker, after = self._chain.checker(expected), -1
+        # An SQLite state makes its key before its first entry.
+        checker, after = self._chain.checker(expected, keyed=self._database.dialect == "sqlite"), -1
         while page := await self._database.read(partial(self._page, after=after)):
             # What others write meanwhile is for another time.
             ours = [record for record in page if record.seq <= head.seq]

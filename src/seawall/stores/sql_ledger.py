@@ -18,7 +18,7 @@ from seawall.contract.audit import AuditEntry, AuditKind
 from seawall.contract.effect import Begun, Effect, EffectState, Intent, Settled
 from seawall.contract.errors import SealBroken, StoreUnavailable
 from seawall.pipeline.foreign import log
-from seawall.stores.plain_text import plain
+from seawall.stores.plain_text import name_key, plain
 from seawall.stores.schema import effects
 from seawall.stores.sealed_results import opened_result, sealed_result
 
@@ -300,7 +300,7 @@ class SqlLedger:
     def _row(self, intent: Intent, owner: str, now: float) -> dict[str, Any]:
         return {
             "token": intent.token,
-            "scope": plain(intent.scope),
+            "scope": name_key(intent.scope),
             "tool": plain(intent.tool),
             "key": None if intent.key is None else _hashed(intent.key),
             "digest": intent.digest,

@@ -10,7 +10,7 @@ from seawall.contract.errors import SealBroken
 from seawall.contract.spill import SpillPart
 from seawall.pipeline.foreign import log
 from seawall.stores.memory_spills import PER_OWNER_BYTES, TOTAL_BYTES
-from seawall.stores.plain_text import name_key
+from seawall.stores.plain_text import name_key, plain
 from seawall.stores.schema import spill_parts, spills
 
 if TYPE_CHECKING:
@@ -96,6 +96,8 @@ class SqlSpills:
             )
             return row, list(await connection.execute(wanted))
 
+        if plain(spill_id) != spill_id:
+            return None  # a model may ask for anything, and a database takes not all of it
         found = await self._database.read(work)
         if found is None:
             return None

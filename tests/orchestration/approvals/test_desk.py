@@ -255,3 +255,16 @@ async def test_an_answer_that_cannot_be_audited_is_none(tmp_path: Path) -> None:
     assert alone.failure is not None
     assert alone.failure.reason == "gate_failed"
     await place.close()
+
+
+@pytest.mark.parametrize("approval_id", ["apr_\0", "apr_\ud800", "x" * 5_000])
+async def test_an_id_that_a_database_does_not_take_is_that_of_no_request(
+    place: Place, approval_id: str
+) -> None:
+    pipeline = place.pipeline()
+
+    assert (await pipeline.resume(approval_id)).reason == "not_found"
+    with pytest.raises(ApprovalNotFound):
+        await pipeline.approvals.show(approval_id)
+    with pytest.raises(ApprovalNotFound):
+        await pipeline.approvals.approve(approval_id, by="ada")

@@ -30,7 +30,7 @@ from seawall import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Callable
     from pathlib import Path
 
 
@@ -528,3 +528,78 @@ async def test_the_end_of_a_resumed_turn_and_who_let_it_run_are_audited(tmp_path
     calls = {one["tool"]: one["by"] for one in found if one["kind"] == "call" and "by" in one}
     assert turns == ["waiting", "done"]
     assert calls["delete"] == "approval"
+
+
+async def test_what_another_began_while_one_looked_is_in_doubt_for_the_one_who_looked(
+    memory: Place,
+) -> None:
+    memory.tools.append(hanging(memory, execution="sequential"))
+    pipeline, other = memory.pipeline(), memory.pipeline()
+    batch_id = await approved(pipeline, [("pay", {}, "a"), ("read", {}, "b")])
+    await between_look_and_take(memory, lambda: begun_and_left(memory, other.resume(batch_id)))
+
+    outcome = await pipeline.resume(batch_id)
+
+    assert ends(outcome) == ["outcome_unknown", "ok"]
+    assert ends(await pipeline.outcome(batch_id)) == ["outcome_unknown", "ok"]
+    assert [name for name, _ in memory.effects] == ["pay", "read"]
+
+
+async def begun_and_left(place: Place, resuming: Awaitable[Any]) -> None:
+    task = asyncio.ensure_future(resuming)
+    await place.clock.settle()
+    task.cancel()
+    await asyncio.wait([task])
+
+
+async def between_look_and_take(place: Place, happens: Callable[[], Awaitable[Any]]) -> None:
+    """Let something happen when the next resume has made its plan and has taken nothing yet."""
+    store: Any = place.store
+
+    async def is_gone(owner: str) -> bool:
+        store.is_gone = before
+        await happens()
+        return bool(await before(owner))
+
+    before = swap(store, "is_gone", is_gone)
+
+
+async def test_a_request_that_changes_at_every_look_is_given_up(memory: Place) -> None:
+    pipeline = memory.pipeline()
+    batch_id = await approved(pipeline)
+    store: Any = memory.store
+
+    async def is_gone(_: str) -> bool:
+        await store.change(batch_id, lambda frozen: msgspec.structs.replace(frozen, owner="x"))
+        await store.change(batch_id, lambda f: msgspec.structs.replace(f, created=f.created - 1))
+        return False
+
+    before = swap(store, "is_gone", is_gone)
+    assert ends(await pipeline.resume(batch_id)) == ["approval_used"]
+    swap(store, "is_gone", before)
+    assert ends(await pipeline.resume(batch_id)) == ["ok"]
+    assert len(memory.effects) == 1
+
+
+async def test_a_refused_resume_says_of_what_ran_before_that_it_did(memory: Place) -> None:
+    async def forever(_: Any, context: Any) -> None:
+        await asyncio.Event().wait()
+
+    memory.tools = [
+        memory.tool("first", risk=Risk.HIGH, execution="sequential"),
+        memory.tool("pay", forever, risk=Risk.HIGH, execution="sequential"),
+        memory.tool("third"),
+    ]
+    pipeline = memory.pipeline()
+    calls: Any = [("first", {}, "a"), ("first", {}, "a"), ("pay", {}, "b"), ("third", {}, "c")]
+    batch_id = await approved(pipeline, calls)
+    hang = asyncio.ensure_future(pipeline.resume(batch_id))
+    await memory.clock.settle()
+    hang.cancel()
+    await asyncio.wait([hang])
+    changed = [*memory.tools[:2], memory.tool("third", description="Another one.")]
+
+    outcome = await memory.pipeline(changed).resume(batch_id)
+
+    assert [one.call_id for one in outcome.results][2:] == ["b", "c"]
+    assert ends(outcome) == ["ok", "ok", "outcome_unknown", "approval_mismatch"]

@@ -34,6 +34,7 @@ from seawall.orchestration.approvals.transitions import (
     Begin,
     Finish,
     Look,
+    Moved,
     Release,
     Renew,
     Settle,
@@ -56,6 +57,10 @@ if TYPE_CHECKING:
     from seawall.pipeline.invocation import Invocation
 
 
+_PLANS = 5
+"""How often a resume looks anew when others change the request while it looks."""
+
+
 class Resuming:
     """Resumes the approvals of one pipeline."""
 
@@ -73,6 +78,25 @@ class Resuming:
         on_event: Callable[[TurnEvent], Any] | None,
     ) -> TurnOutcome:
         """Run an approved request, or say why not."""
+        for _ in range(_PLANS - 1):
+            try:
+                return await self._resume_as_seen(approval_id, arguments, session, on_event)
+            except Moved:
+                continue  # others were at it meanwhile, so what was found out does not hold
+        try:
+            return await self._resume_as_seen(approval_id, arguments, session, on_event)
+        except Moved as error:
+            results = refusals(await self._approvals.frozen(approval_id), error.status)
+            return TurnOutcome(results=results, reason=error.reason)
+
+    async def _resume_as_seen(
+        self,
+        approval_id: str,
+        arguments: Mapping[str, Any] | None,
+        session: Session | None,
+        on_event: Callable[[TurnEvent], Any] | None,
+    ) -> TurnOutcome:
+        """Plan and run; raises `Moved` if somebody changed the request between these."""
         try:
             frozen = await self._approvals.frozen(approval_id)
         except ApprovalNotFound as error:
@@ -123,10 +147,7 @@ class Resuming:
         return TurnOutcome(results=results, reason=_first_reason(results))
 
     async def _blocked(self, frozen: Frozen, plan: Mapping[int, Planned]) -> TurnOutcome:
-        results = tuple(
-            one.kept if one.kept is not None and one.blocks else not_taken(frozen.calls[at])
-            for at, one in plan.items()
-        )
+        results = tuple(_left_as_it_is(frozen, at, plan) for at in range(len(frozen.calls)))
         reason = _first_reason(results)
         now = self._approvals.clock.wall()
         noted = noting("refused", at=now, why=reason)
@@ -150,6 +171,17 @@ def _may_be_taken(frozen: Frozen, status: ApprovalStatus) -> bool:
         return True
     begun = frozen.taken is not None and frozen.finished is None
     return begun and status in (ApprovalStatus.UNKNOWN, ApprovalStatus.EXPIRED)
+
+
+def _left_as_it_is(frozen: Frozen, at: int, plan: Mapping[int, Planned]) -> ToolResult:
+    """Say of a call what is true while its request stays as it is: it may have run before."""
+    call = frozen.calls[at]
+    if call.twin_of is not None and plan[at].kept is None:
+        return _left_as_it_is(frozen, call.twin_of, plan)
+    kept = plan[at].kept
+    if kept is not None:
+        return kept
+    return in_doubt(call) if call.in_doubt else not_taken(call)
 
 
 def _first_reason(results: tuple[ToolResult, ...]) -> str:
@@ -207,10 +239,12 @@ class _Run:
         """Take it, run it, and keep what came of it."""
         gone = await self._store.is_gone(self._frozen.owner)
         now = self._clock.wall()
-        take = Take(self._owner, now=now, lease_s=self._lease_s, gone=gone)
+        take = Take(self._owner, self._frozen, now=now, lease_s=self._lease_s, gone=gone)
         noted = noting("resumed", at=now)
         try:
             self._frozen = await self._store.change(self._frozen.id, take, noting=noted)
+        except Moved:
+            raise
         except ApprovalConflict as error:
             results = refusals(self._frozen, error.status)
             return TurnOutcome(results=results, reason=error.reason)

@@ -96,19 +96,34 @@ class Expire:
         return frozen if frozen.expired is not None else replace(frozen, expired=self._now)
 
 
+class Moved(ApprovalConflict):
+    """The record is not what a plan was made from: make another plan."""
+
+
 class Take:
-    """Become the one who runs it. Somebody whose lease is over loses it."""
+    """Become the one who runs it. Somebody whose lease is over loses it.
+
+    `seen` is the record that was looked at before: what was found out about it, whether its owner
+    is `gone` too, holds for that record alone.
+    """
 
     name = "take"
 
-    def __init__(self, owner: str, *, now: float, lease_s: float, gone: bool = False) -> None:
+    def __init__(
+        self, owner: str, seen: Frozen, *, now: float, lease_s: float, gone: bool = False
+    ) -> None:
         self._owner = owner
+        self._seen = seen
         self._now = now
         self._until = now + lease_s
         self._gone = gone
 
     def __call__(self, frozen: Frozen) -> Frozen:
         """Give the record as ours."""
+        if frozen != self._seen:
+            said = f"approval {frozen.id} changed meanwhile"
+            status = frozen.status(self._now)
+            raise Moved(said, reason=REASONS.get(status, "approval_used"), status=status)
         if self._gone and frozen.lease_until is not None:
             frozen = replace(frozen, lease_until=self._now)
         status = frozen.status(self._now)
@@ -173,6 +188,8 @@ class Settle:
         call = frozen.calls[self._position]
         if call.begun_by != self._owner:
             _ours(frozen, self._owner)
+            if call.in_doubt and self._end != UNKNOWN:
+                raise conflict(frozen, frozen.status(self._now), "has begun that call elsewhere")
         if call.ended is not None and not (call.end == UNKNOWN and call.begun_by == self._owner):
             raise conflict(frozen, frozen.status(self._now), "has the end of that call already")
         return _with(frozen, self._position, ended=self._now, end=self._end)
