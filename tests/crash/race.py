@@ -50,7 +50,8 @@ class _Racer:
 async def _raced(url: str, effects: Path, orders: int, answers: int) -> None:
     scene = Scene(url, effects)
     with os.fdopen(orders) as lines:
-        for line in iter(lines.readline, "end\n"):
+        # Not in the loop's own thread: a transaction that it has begun would stay open meanwhile.
+        while (line := await asyncio.to_thread(lines.readline)) != "end\n":
             found = outcomes((await scene.pipeline.resume(line.strip())).results)
             os.write(answers, f"{','.join(sorted(set(found.values())))}\n".encode())
     await scene.close()

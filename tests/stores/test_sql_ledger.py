@@ -25,6 +25,7 @@ from seawall.stores.sql_ledger import NO_KEY, NOT_KEPT, SqlLedger
 from seawall.testing import FakeClock
 
 KEY = bytes(range(32))
+OTHER_KEY = bytes(range(1, 33))
 
 
 def ledger_of(state: State) -> SqlLedger:
@@ -423,3 +424,18 @@ async def test_callers_whose_names_no_database_takes_do_not_share_their_keys(
         ]
 
     assert [each.earlier for each in begun] == [None] * len(scopes)
+
+
+async def test_under_another_key_a_call_that_was_made_is_no_conflict_but_unreadable(
+    state_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, KEY.hex())  # so that no file is made beside
+    async with open_state(state_url, key=KEY) as state:
+        await ledger_of(state).begin(intent("t", digest="of the old key"))
+        await ledger_of(state).settle(settled("t", outcome=ToolResult.of_text("paid")))
+    async with open_state(state_url, key=OTHER_KEY) as state:
+        begun = await ledger_of(state).begin(intent("u", digest="of the new key"))
+
+    assert begun.earlier is not None
+    assert (begun.conflict, begun.earlier.state) == (False, EffectState.DONE)
+    assert "not among ours" in begun.earlier.unreadable

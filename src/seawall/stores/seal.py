@@ -42,6 +42,10 @@ class Seal:
         """Name of the key that seals now."""
         return self._current.hex()
 
+    def has_key_of(self, sealed: bytes) -> bool:
+        """Whether the key that sealed this is among ours."""
+        return bytes(sealed[1 : 1 + ID_BYTES]) in self._boxes
+
     def close(self, plain: bytes, place: str) -> bytes:
         """Seal for one place, such as `effects:TOKEN:outcome`."""
         nonce = os.urandom(_NONCE_BYTES)

@@ -165,7 +165,9 @@ class SqlLedger:
         if state is not EffectState.RUNNING and earlier.expires <= now:
             return None
         if earlier.digest != intent.digest:
-            return Begun(earlier=self._effect(earlier, state, reason), conflict=True)
+            effect = self._effect(earlier, state, reason)
+            # Digests of another key compare with none of ours: it may well be the same call.
+            return Begun(earlier=effect, conflict=not self._is_of_another_key(earlier))
         if state is EffectState.UNKNOWN and intent.replay:
             return None
         return Begun(earlier=self._effect(earlier, state, reason))
@@ -331,6 +333,11 @@ class SqlLedger:
             settled=row.settled,
             outcome=outcome,
             unreadable=unreadable,
+        )
+
+    def _is_of_another_key(self, row: Row[Any]) -> bool:
+        return row.outcome is not None and (
+            self._seal is None or not self._seal.has_key_of(row.outcome)
         )
 
     def _opened(self, row: Row[Any]) -> tuple[Any, str]:
