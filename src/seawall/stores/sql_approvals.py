@@ -27,6 +27,9 @@ T = TypeVar("T")
 
 _record = approvals.c.record
 
+_PRUNED_AT_ONCE = 500
+"""No database takes any number of names in one statement, nor does anybody wait for that long."""
+
 
 class SqlApprovals:
     """Keeps approvals in a state. One transaction for each step, alone with its record."""
@@ -134,14 +137,20 @@ class SqlApprovals:
             (approvals.c.closed == 1) & (approvals.c.created < closed_before)
         )
 
+        some = select(approvals.c.id).where(old).limit(_PRUNED_AT_ONCE)
+
         async def work(connection: AsyncConnection) -> int:
-            found = [row.id for row in await connection.execute(select(approvals.c.id).where(old))]
+            # By name: a subquery asked twice may give others the second time.
+            found = [row.id for row in await connection.execute(some)]
             ours = approval_payloads.c.approval.in_(found)
             await connection.execute(delete(approval_payloads).where(ours))
             await connection.execute(delete(approvals).where(approvals.c.id.in_(found)))
             return len(found)
 
-        return await self._database.write(work)
+        removed = 0
+        while gone := await self._database.write(work):
+            removed += gone
+        return removed
 
     async def is_gone(self, owner: str) -> bool:
         """Whether the process that held it can be seen to have ended."""

@@ -8,7 +8,9 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from sqlalchemy import text
 from tests.orchestration.approvals.conftest import Place, swap
+from tests.stores.test_database import database_of
 
 from seawall import (
     Action,
@@ -21,9 +23,11 @@ from seawall import (
     Risk,
     RiskPolicy,
     Session,
+    open_state,
 )
 from seawall.contract.errors import StoreUnavailable
 from seawall.layers.risk_rules import RuledPolicy
+from seawall.stores.approvals import approvals_in
 from seawall.stores.memory_audit import MemoryAudit
 
 if TYPE_CHECKING:
@@ -268,3 +272,20 @@ async def test_an_id_that_a_database_does_not_take_is_that_of_no_request(
         await pipeline.approvals.show(approval_id)
     with pytest.raises(ApprovalNotFound):
         await pipeline.approvals.approve(approval_id, by="ada")
+
+
+async def test_however_many_old_requests_there_are_they_are_removed(state_url: str) -> None:
+    async with open_state(state_url, key=bytes(32)) as state:
+        database = database_of(state)
+        empty = "CAST('' AS BYTEA)" if database.dialect == "postgresql" else "CAST('' AS BLOB)"
+        many = (
+            "INSERT INTO approvals (id, created, closed, record) WITH RECURSIVE n(i) AS"
+            " (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 33000)"
+            f" SELECT 'old' || i, 0, 1, {empty} FROM n"
+        )
+        await database.write(lambda connection: connection.execute(text(many)))
+
+        removed = await approvals_in(state).prune(read_before=1, closed_before=1)
+
+        assert removed == 33_000
+        assert await approvals_in(state).page(closed=True, before=None, limit=1) == []
