@@ -229,3 +229,10 @@ async def test_admin_may_do_everything() -> None:
         response = await call(client, "add", {"a": 1, "b": 2}, headers=bearer(ADMIN))
 
     assert response.status_code == 200
+
+
+async def test_an_address_with_too_many_parameters_is_no_request() -> None:
+    async with asking() as client:
+        answer = await client.get("/traces?" + "a=1&" * 200)
+    assert answer.status_code == 400
+    assert "100 parameters" in answer.json()["failure"]["message"]

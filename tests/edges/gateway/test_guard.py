@@ -147,3 +147,20 @@ async def test_more_requests_than_it_serves_at_once_are_told_to_come_back() -> N
 
     assert response.status_code == 503
     assert response.headers["retry-after"] == "1"
+
+
+@pytest.mark.parametrize(
+    "header", ["Host", "Origin", "Authorization", "Idempotency-Key", "Content-Type"]
+)
+async def test_a_header_that_two_readers_could_read_in_two_ways_comes_once(header: str) -> None:
+    async with asking() as client:
+        sent = [("Host", "127.0.0.1"), (header, "127.0.0.1"), (header, "127.0.0.1")]
+        answer = await client.get("/tools", headers=sent)
+    assert answer.status_code == 400
+    assert f"{header.lower()} came more than once" in answer.json()["failure"]["message"]
+
+
+async def test_headers_of_one_name_count_each_time() -> None:
+    async with asking(max_header_bytes=1000) as client:
+        answer = await client.get("/tools", headers=[("X-A", "a" * 100)] * 20)
+    assert answer.status_code == 431

@@ -6,7 +6,7 @@ import pytest
 
 from seawall import ConfigurationError
 from seawall.edges.gateway.settings import GatewaySettings
-from seawall.edges.gateway.tokens import token_of
+from seawall.edges.gateway.tokens import Tokens, token_of
 
 TOKEN = token_of("one", "a-token-of-some-length", "call")
 
@@ -48,3 +48,16 @@ def test_an_address_of_all_is_no_name() -> None:
 
     assert "0.0.0.0" not in hosts
     assert "tools.example" in hosts
+
+
+@pytest.mark.parametrize(
+    ("tokens", "said"),
+    [
+        (token_of("a", "x" * 16, "call") + token_of("b", "x" * 16, "admin"), "the same token"),
+        (token_of("a", "x" * 16, "call") + token_of("a", "y" * 16, "admin"), "the name a"),
+        (token_of("anybody", "x" * 16, "call"), "the gateway's own"),
+    ],
+)
+def test_clients_that_cannot_be_told_apart_are_refused(tokens: Tokens, said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        GatewaySettings(tokens=tokens)

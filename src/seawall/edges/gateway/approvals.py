@@ -55,7 +55,7 @@ class ApprovalDesk:
         self,
         pipeline: Pipeline,
         guard: Guard,
-        tell: Callable[[str, Any], None],
+        tell: Callable[[str, Any, str], None],
         max_body: int,
     ) -> None:
         self._pipeline = pipeline
@@ -126,9 +126,9 @@ class ApprovalDesk:
                 batch = await _reached(desk.withdraw(approval_id, by=by))
         except ApprovalConflict as error:
             raise Refused(_conflict(str(error))) from error
-        self._tell("approval", _request(batch))
+        self._asked(batch)
         if batch.status is ApprovalStatus.APPROVED:
-            self._resume(batch.id)
+            self._resume(batch)
         return json_answer(_request(batch))
 
     async def _found(self, asked: Asked) -> ApprovalBatch:
@@ -137,7 +137,9 @@ class ApprovalDesk:
         except ApprovalNotFound as error:
             raise Refused(_not_there(asked.part("id"))) from error
 
-    def _resume(self, batch_id: str) -> None:
+    def _resume(self, batch: ApprovalBatch) -> None:
+        batch_id = batch.id
+
         async def run() -> None:
             outcome = await guarded_async(
                 f"resuming approval {batch_id} failed",
@@ -145,21 +147,21 @@ class ApprovalDesk:
                 lambda _: None,
             )
             if outcome is not None:
-                self._ended(batch_id, _results(outcome))
+                self._ended(batch, _results(outcome))
 
         task = asyncio.ensure_future(run())
         self._resuming.add(task)
         task.add_done_callback(self._resuming.discard)
 
-    def _ended(self, batch_id: str, results: list[Any]) -> None:
+    def _ended(self, batch: ApprovalBatch, results: list[Any]) -> None:
         if all(result["isError"] for result in results):
-            self._refusals[batch_id] = results
+            self._refusals[batch.id] = results
             if len(self._refusals) > MAX_REFUSALS:
                 self._refusals.popitem(last=False)
-        self._tell("resumed", {"id": batch_id, "results": results})
+        self._tell("resumed", {"id": batch.id, "results": results}, batch.caller)
 
     def _asked(self, batch: ApprovalBatch) -> None:
-        self._tell("approval", _request(batch))
+        self._tell("approval", _request(batch), batch.caller)
 
     async def _look(self) -> None:
         while True:

@@ -25,8 +25,19 @@ NO_SNIFF = (b"x-content-type-options", b"nosniff")
 FIXED = (NO_STORE, NO_SNIFF)
 """Headers of every answer; what POST gives is kept by nobody anyway."""
 
+MAX_FIELDS = 100
+"""Parameters behind the question mark."""
 MAX_ID = 200
 """Characters of ids that clients choose: of a request, a session, an idempotency key."""
+
+
+_ONCE = frozenset({b"host", b"origin", b"authorization", b"idempotency-key", b"content-type"})
+"""Headers of which a second one would let two readers see two requests."""
+
+_UPGRADE = (
+    "the body was lost, as the request asked for another protocol; speak HTTP/1.1 without the"
+    " header Upgrade (in Java: HttpClient.Version.HTTP_1_1)"
+)
 
 
 class Gone(Exception):  # noqa: N818  # not an error: the client closed the connection
@@ -52,6 +63,19 @@ class Asked:
         self.send = send
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
         self.client: Client
+
+    @property
+    def header_bytes(self) -> int:
+        """Size of all headers, those that came more than once too."""
+        return sum(len(name) + len(value) for name, value in self._scope["headers"])
+
+    def repeated(self) -> str:
+        """Name a header that came twice and may come once; empty if there is none."""
+        sent = self._scope["headers"]
+        if len(sent) == len(self.headers):
+            return ""
+        names = [name for name, _ in sent if name in _ONCE]
+        return next((name.decode() for name in names if names.count(name) > 1), "")
 
     @property
     def method(self) -> str:
@@ -98,7 +122,12 @@ class Asked:
 
     def query(self) -> dict[str, str]:
         """The parameters behind the question mark; the last of each name."""
-        return dict(parse_qsl(self._scope["query_string"].decode("latin-1"), max_num_fields=100))
+        text = self._scope["query_string"].decode("latin-1")
+        try:
+            return dict(parse_qsl(text, max_num_fields=MAX_FIELDS))
+        except ValueError as error:
+            said = f"an address may have {MAX_FIELDS} parameters"
+            raise Refused(bad_request(said)) from error
 
     async def answer(self, answer: Answer) -> None:
         """Send the answer; a client that is gone does not matter."""
@@ -125,6 +154,8 @@ class Asked:
         try:
             return msgspec.json.decode(body, type=kind)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+            if b"upgrade" in self.headers:
+                raise Refused(bad_request(_UPGRADE)) from error
             raise Refused(bad_request(f"the body cannot be read: {error}")) from error
 
 

@@ -191,7 +191,7 @@ class _Call:
             return self._answer(await self._result(on_progress))
         key = (self._client, self._key)
         digest = self._pipeline.digester.of_any(f"gateway {self._body.tool}", self._arguments)
-        instead = self._kept.begin(key, digest)
+        instead = self._kept.begin(key, digest, request_id=self._id, tool=self._body.tool)
         if instead is not None:
             return instead
         try:

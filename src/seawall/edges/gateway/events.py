@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 from seawall.contract.failure import FailureCode
 from seawall.edges.gateway.answers import refusal
 from seawall.edges.gateway.asked import Refused
-from seawall.edges.gateway.stream import Stream
+from seawall.edges.gateway.stream import Stream, event_of
 from seawall.edges.gateway.views import span_body
 
 if TYPE_CHECKING:
     from seawall.contract.span import Span
     from seawall.edges.gateway.asked import Asked
+    from seawall.edges.gateway.tokens import Client
     from seawall.orchestration.pipeline import Pipeline
 
 MAX_VIEWERS = 100
@@ -24,7 +25,7 @@ class Events:
     def __init__(self, pipeline: Pipeline) -> None:
         self._clock = pipeline.clock
         self._trace = pipeline.trace
-        self._streams: set[Stream] = set()
+        self._streams: dict[Stream, Client] = {}
 
     async def serve(self, asked: Asked) -> None:
         """Stream to one viewer until it goes, or the gateway stops."""
@@ -35,19 +36,21 @@ class Events:
         await stream.begin()
         if not self._streams:
             self._trace.listen(self._on_span)
-        self._streams.add(stream)
+        self._streams[stream] = asked.client
         stream.put("hello", {})
         try:
             await stream.drain_until_gone()
         finally:
-            self._streams.discard(stream)
+            del self._streams[stream]
             if not self._streams:
                 self._trace.unlisten(self._on_span)
 
-    def tell(self, event: str, data: Any) -> None:
-        """Tell all viewers."""
-        for stream in self._streams:
-            stream.put(event, data)
+    def tell(self, event: str, data: Any, caller: str) -> None:
+        """Tell an approval, or what came of one, to its caller and to who may approve."""
+        written = event_of(event, data)
+        for stream, client in self._streams.items():
+            if client.name == caller or client.may("approve"):
+                stream.put_written(written)
 
     def close(self) -> None:
         """End all streams, so that a gateway that stops need not wait for viewers."""
@@ -55,4 +58,6 @@ class Events:
             stream.end()
 
     def _on_span(self, span: Span) -> None:
-        self.tell("span", span_body(span))
+        written = event_of("span", span_body(span))
+        for stream in self._streams:
+            stream.put_written(written)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from seawall.contract.failure import FailureCode
 from seawall.edges.gateway.answers import refusal
-from seawall.edges.gateway.asked import Refused
+from seawall.edges.gateway.asked import Refused, bad_request
 from seawall.edges.gateway.tokens import Client
 from seawall.layers.rate_limit.strategies import limiter_for, parse_rate
 
@@ -54,14 +54,16 @@ class Guard:
     def admit(self, asked: Asked) -> None:
         """Check the names and the token, and note the client; refuses what may not come in."""
         headers = asked.headers
+        if asked.header_bytes > self._max_header_bytes:
+            raise Refused(_too_many(self._max_header_bytes))
+        if repeated := asked.repeated():
+            raise Refused(bad_request(f"the header {repeated} came more than once"))
         host = headers.get(b"host", b"").decode("latin-1").lower()
         if host not in self._hosts and _without_port(host) not in self._hosts:
             raise Refused(_wrong_host(host))
         origin = headers.get(b"origin")
         if origin is not None and origin.decode("latin-1").lower().partition("://")[2] != host:
             raise Refused(_wrong_origin())
-        if sum(len(name) + len(value) for name, value in headers.items()) > self._max_header_bytes:
-            raise Refused(_too_many(self._max_header_bytes))
         asked.client = self._client(headers.get(b"authorization"))
 
     def demand(self, asked: Asked, scope: str) -> None:

@@ -44,8 +44,11 @@ class KeptAnswers:
         self._entries: OrderedDict[Key, _Entry] = OrderedDict()
         self._bytes = 0
 
-    def begin(self, key: Key, payload: Digest) -> Answer | None:
-        """Begin a call under a key: None if it may run, else what is to be answered instead."""
+    def begin(self, key: Key, payload: Digest, **about: str) -> Answer | None:
+        """Begin a call under a key: None if it may run, else what is to be answered instead.
+
+        `about` is what a refusal says of the call: its `request_id` and `tool`.
+        """
         self._forget_old()
         entry = self._entries.get(key)
         if entry is None:
@@ -57,6 +60,7 @@ class KeptAnswers:
                 "idempotency_conflict",
                 "this Idempotency-Key was used for another call",
                 guidance="Use a new key for a new call.",
+                **about,
             )
         if entry.answer is None:
             return refusal(
@@ -65,6 +69,7 @@ class KeptAnswers:
                 "the call with this Idempotency-Key still runs",
                 retry_after_s=1.0,
                 may_have_run=True,
+                **about,
             )
         kept = entry.answer
         return Answer(kept.status, kept.body, (*kept.headers, REPLAYED))

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from seawall.orchestration.pipeline import Pipeline
 
 BACKLOG = 2_048
+TICKS_OF_A_LOOK = 10
+"""Ticks of the server, ten a second, between looks for requests that do not come."""
 
 
 async def serve(
@@ -67,12 +69,26 @@ def server_of(gateway: Gateway) -> uvicorn.Server:
     """Make the server of a gateway; it ends the streams of viewers when it stops."""
     import uvicorn  # noqa: PLC0415  # an extra, and slow to import
 
+    from seawall.edges.gateway.connection import Connection  # noqa: PLC0415  # as above
+
+    settings = gateway.settings
+
+    class Bounded(Connection):
+        max_header_bytes = settings.max_header_bytes
+
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
             # What is there now stays: the collector need not go through it again and again.
             gc.collect()
             gc.freeze()
+
+        async def on_tick(self, counter: int) -> bool:
+            if counter % TICKS_OF_A_LOOK == 0:
+                for connection in list(self.server_state.connections):
+                    if isinstance(connection, Connection):
+                        connection.end_if_overdue(settings.read_s)
+            return await super().on_tick(counter)
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             # Streams of viewers never end by themselves; calls may.
@@ -82,8 +98,9 @@ def server_of(gateway: Gateway) -> uvicorn.Server:
     return Server(
         uvicorn.Config(
             gateway,
-            host=gateway.settings.host,
-            port=gateway.settings.port,
+            host=settings.host,
+            port=settings.port,
+            http=Bounded,
             access_log=False,  # a path or a header may hold what nobody should read
             log_level="warning",
             server_header=False,
@@ -91,7 +108,6 @@ def server_of(gateway: Gateway) -> uvicorn.Server:
             date_header=True,
             lifespan="on",
             ws="none",
-            timeout_graceful_shutdown=max(1, round(gateway.settings.drain_s)),
-            h11_max_incomplete_event_size=gateway.settings.max_header_bytes + 4096,
+            timeout_graceful_shutdown=max(1, round(settings.drain_s)),
         )
     )

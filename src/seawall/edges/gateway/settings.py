@@ -26,6 +26,8 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
     """Names besides loopback's under which the gateway may be asked for, without a port."""
     max_body_bytes: int = 1_048_576
     max_header_bytes: int = 16_384
+    read_s: float = 30.0
+    """How long a client may take to send one request, from its first byte or the connection's."""
     max_in_flight: int = 2_000
     """Requests at once; what comes beyond is refused as overloaded."""
     client_rate: str | None = None
@@ -46,6 +48,7 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
             for key in (
                 "max_body_bytes",
                 "max_header_bytes",
+                "read_s",
                 "max_in_flight",
                 "session_limit",
                 "drain_s",
@@ -53,6 +56,7 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
             )
             if not getattr(self, key) > 0
         ]
+        faults.extend(Fault(said, "tokens") for said in self.tokens.doubled())
         if not 0 <= self.port <= 65_535:
             faults.append(Fault(f"must be from 0 to 65535 (got {self.port})", "port"))
         if not (self.is_loopback or self.asks_callers):

@@ -17,6 +17,8 @@ ALIVE_S = 15.0
 """How often a silent stream says that it is there, so that nothing between takes it for dead."""
 MAX_WAITING = 1_000
 """Events kept for a client that reads slowly; the oldest go first."""
+MAX_WAITING_BYTES = 4 * 1024 * 1024
+"""Their size together; the newest one is kept whatever its size."""
 
 _HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8"), *FIXED]
 
@@ -28,13 +30,21 @@ class Stream:
         self._asked = asked
         self._clock = clock
         self._waiting: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._size = 0
         self.begun = False
 
     def put(self, event: str, data: Any) -> None:
         """Add an event, from the loop's own thread."""
-        if self._waiting.qsize() >= MAX_WAITING:
-            self._waiting.get_nowait()
-        self._waiting.put_nowait(event_of(event, data))
+        self.put_written(event_of(event, data))
+
+    def put_written(self, event: bytes) -> None:
+        """Add an event as it is sent; what waits too long, or is too much, goes."""
+        self._size += len(event)
+        self._waiting.put_nowait(event)
+        while self._waiting.qsize() > MAX_WAITING or (
+            self._size > MAX_WAITING_BYTES and self._waiting.qsize() > 1
+        ):
+            self._taken(self._waiting.get_nowait())
 
     def end(self) -> None:
         """Let `drain` return once everything was sent."""
@@ -72,10 +82,14 @@ class Stream:
 
     async def _next(self) -> bytes | None:
         if not self._waiting.empty():
-            return self._waiting.get_nowait()
+            return self._taken(self._waiting.get_nowait())
         with self._clock.limit(ALIVE_S):
-            return await self._waiting.get()
+            return self._taken(await self._waiting.get())
         return b": alive\n\n"
+
+    def _taken(self, event: bytes | None) -> bytes | None:
+        self._size -= len(event or b"")
+        return event
 
     async def _send(self, event: bytes) -> None:
         await self._asked.send({"type": "http.response.body", "body": event, "more_body": True})

@@ -34,6 +34,8 @@ SCOPES = ("call", "approve", "admin")
 MIN_LENGTH = 16
 """Characters of a token; what is shorter can be guessed."""
 MAX_TOKENS = 1_000
+OWN_NAMES = ("anybody", "nobody")
+"""Names of who comes without a token."""
 MAX_LENGTH = 4_096
 
 _KEYS = ("token", "sha256", "scopes", "rate")
@@ -62,6 +64,17 @@ class Tokens:
 
     def __add__(self, other: Tokens) -> Tokens:
         return Tokens((*self._entries, *other._entries))
+
+    def doubled(self) -> list[str]:
+        """Say which clients cannot be told apart: by their name, or by their token."""
+        names = [client.name for _, client in self._entries]
+        digests = [digest for digest, _ in self._entries]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        said = [f"two clients have the name {name}; rename one" for name in twice]
+        said += [f"the name {name} is the gateway's own" for name in names if name in OWN_NAMES]
+        if len(set(digests)) < len(digests):
+            said.append("two clients have the same token, so one would get the other's scopes")
+        return said
 
     def only(self, *names: str) -> Tokens:
         """Give those of some clients."""

@@ -32,7 +32,11 @@ function el(tag, attributes = {}, ...children) {
 
 const badge = (text, kind = "") => el("span", { class: `badge ${kind}` }, text);
 const pretty = (value) => JSON.stringify(value, null, 2);
-const clockTime = (seconds) => new Date(seconds * 1000).toLocaleTimeString();
+const clockTime = (seconds) => {
+  const time = new Date(seconds * 1000);
+  const today = time.toDateString() === new Date().toDateString();
+  return today ? time.toLocaleTimeString() : time.toLocaleString(); // an approval waits for days
+};
 
 // ---- the gateway ---------------------------------------------------------------------------
 
@@ -121,11 +125,18 @@ function refresh() {
   }, 400);
 }
 
+// A stream tells what the token may know that it was asked for with: another token, another stream.
+let watching = new AbortController();
+function watchAnew() {
+  watching.abort();
+}
+
 async function watch() {
   let wait = 500;
   for (;;) {
+    watching = new AbortController();
     try {
-      const response = await fetch("/events", { headers: headers() });
+      const response = await fetch("/events", { headers: headers(), signal: watching.signal });
       if (!response.ok) throw new Error(String(response.status));
       $("live").textContent = "live";
       wait = 500;
@@ -142,6 +153,7 @@ async function watch() {
     } catch {
       // The stream is asked for again below, whatever ended it.
     }
+    if (watching.signal.aborted) continue;
     $("live").textContent = "not live: asking again";
     await new Promise((resolve) => setTimeout(resolve, wait));
     wait = Math.min(wait * 2, 10_000);
@@ -470,7 +482,9 @@ $("token-dialog").addEventListener("close", () => {
   if (said === "use" && $("token").value.trim()) sessionStorage.setItem("seawall-token", $("token").value.trim());
   if (said === "forget") sessionStorage.removeItem("seawall-token");
   $("token").value = "";
-  if (said === "use" || said === "forget") load();
+  if (said !== "use" && said !== "forget") return;
+  watchAnew();
+  load();
 });
 
 await load();
