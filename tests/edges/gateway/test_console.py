@@ -170,6 +170,21 @@ async def test_an_approval_is_asked_for_given_and_shown_by_keyboard_alone() -> N
         await expect(page.locator("#approvals")).to_contain_text("Nothing waits.")
 
 
+async def test_what_is_not_seen_or_turns_the_order_is_written_out_before_it_is_approved() -> None:
+    policies = Policies.load(ready_made("gateway"))
+    pipeline = Pipeline(TOOLS, policies=policies, approvals=ApprovalSettings())
+    async with page_of(pipeline) as page:
+        await page.click("#open-token")
+        await page.fill("#token", ADMIN)
+        await page.keyboard.press("Enter")
+        await page.click("[data-key=drop_table]")
+        await page.fill("[name=name]", "\u202emoc.live\u200b")
+        await page.click("#run")
+        shown = page.locator("#approvals pre")
+        await expect(shown).to_contain_text(r"\u{202e}moc.live\u{200b}")
+        assert "null" not in (await page.locator("#detail-body").inner_text()).split("\n")
+
+
 async def to(page: Page, selector: str) -> None:
     """Go on by Tab until the focus is there."""
     for _ in range(80):

@@ -19,6 +19,10 @@ const COUNTS = [
 ];
 const COUNT_KEYS = { all: "all", runnable: "runnable", locked: "needsApproval", not_released: "notReleased", blocked: "blocked" };
 
+// Characters that are not seen, or turn the order of others, would let a call look like another.
+const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\u{e0000}-\u{e007f}]/gu;
+const visible = (text) => text.replace(UNSEEN, (one) => `\\u{${one.codePointAt(0).toString(16)}}`);
+
 function el(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -26,7 +30,7 @@ function el(tag, attributes = {}, ...children) {
     else if (value === true) made.setAttribute(name, "");
     else if (value !== false && value != null) made.setAttribute(name, value);
   }
-  made.append(...children.filter((child) => child != null));
+  made.append(...children.filter((child) => child != null).map((child) => (typeof child === "string" ? visible(child) : child)));
   return made;
 }
 
@@ -246,7 +250,7 @@ function drawDetail() {
     formOf(tool),
     el("div", { id: "outcome", role: "status" }),
     el("details", {}, el("summary", {}, "Schema of the arguments"), el("pre", { tabindex: "0" }, pretty(tool.inputSchema))),
-    tool.outputSchema ? el("details", {}, el("summary", {}, "Schema of the result"), el("pre", { tabindex: "0" }, pretty(tool.outputSchema))) : null,
+    ...(tool.outputSchema ? [el("details", {}, el("summary", {}, "Schema of the result"), el("pre", { tabindex: "0" }, pretty(tool.outputSchema)))] : []),
     el("details", {}, el("summary", {}, "Policy"), el("pre", { tabindex: "0" }, pretty(tool.policy))),
   );
   drawFacts();
