@@ -78,6 +78,7 @@ class Gateway:
     def stop(self) -> None:
         """Say that no more requests should come, and end the streams of viewers."""
         self._stopping = True
+        self.calls.stopping = True
         self.events.close()
 
     def _admit(self, asked: Asked) -> None:

@@ -57,6 +57,8 @@ class Calls:
         self._clock = SystemClock()
         self._max_body = settings.max_body_bytes
         self._detached: set[asyncio.Task[Answer]] = set()
+        self.stopping = False
+        """Whether the gateway ends: a call that is broken off then is still answered."""
 
     async def serve(self, asked: Asked, *, released: Callable[[str], bool] | None = None) -> None:
         """Read the request, run the call, answer. `released` narrows which tools may be called."""
@@ -81,7 +83,9 @@ class Calls:
         except asyncio.CancelledError:
             if watch.saw_it_go():
                 raise Gone from None
-            raise
+            if not self.stopping:
+                raise
+            return call.broken_off()
         finally:
             watch.end()
 
@@ -209,6 +213,10 @@ class _Call:
             self._kept.forget(key)
         return answer
 
+    def broken_off(self) -> Answer:
+        """Say that the gateway ended before the call did."""
+        return _unknown(self._id, self._body.tool, "the gateway was stopped")
+
     async def _result(self, on_progress: Progress | None) -> ToolResult:
         body = self._body
         return await self._pipeline.call(
@@ -250,11 +258,11 @@ def _not_released(tool: str) -> Answer:
     )
 
 
-def _unknown(request_id: str, tool: str) -> Answer:
+def _unknown(request_id: str, tool: str, why: str = "the connection was closed") -> Answer:
     return refusal(
         FailureCode.UNKNOWN,
         "outcome_unknown",
-        "the connection was closed while this call ran, and it was broken off",
+        f"{why} while this call ran, and it was broken off",
         request_id=request_id,
         tool=tool,
         may_have_run=None,
