@@ -2,9 +2,8 @@
 
 Both are served by uvicorn with the same settings, each in a process of its own, and asked in turn
 by `wrk` (Debian's package), so that a slow minute of the machine meets both. The bare endpoint is
-Starlette's, reads the JSON body and sends it back. `--http httptools` has both served by the parser
-in C, which makes the server's own share smaller and so the gateway's larger. `--long` instead holds
-1,000 connections for 60 s and reports errors and memory.
+Starlette's, reads the JSON body and sends it back. `--long` instead holds 1,000 connections for
+60 s and reports errors and memory.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ async def _echo(request: Request) -> JSONResponse:
     return JSONResponse(await request.json())
 
 
-def _bare(http: str) -> uvicorn.Server:
+def _bare() -> uvicorn.Server:
     app = Starlette(routes=[Route("/tools/call", _echo, methods=["POST"])])
     config = uvicorn.Config(
         app,
@@ -64,7 +63,7 @@ def _bare(http: str) -> uvicorn.Server:
         server_header=False,
         proxy_headers=False,
         ws="none",
-        http=http,
+        http="httptools",  # the gateway's own is made over it
     )
     return uvicorn.Server(config)
 
@@ -73,7 +72,7 @@ async def _answer(arguments: dict[str, Any], _: Any) -> str:
     return str(arguments["text"])
 
 
-def _gateway(http: str) -> uvicorn.Server:
+def _gateway() -> uvicorn.Server:
     schema = {
         "type": "object",
         "properties": {"text": {"type": "string"}, "times": {"type": "integer"}},
@@ -81,13 +80,11 @@ def _gateway(http: str) -> uvicorn.Server:
     }
     tool = Tool("echo", "Echo.", schema, _answer, annotations=Annotations.for_reading())
     policies = Policies(default=RunPolicy(timeout_s=30, max_retries=1, rate="1000000000/minute"))
-    server = server_of(Gateway(Pipeline([tool], policies=policies), GatewaySettings(port=0)))
-    server.config.http = http
-    return server
+    return server_of(Gateway(Pipeline([tool], policies=policies), GatewaySettings(port=0)))
 
 
-def _serve(kind: str, http: str) -> None:
-    server = _gateway(http) if kind == "gateway" else _bare(http)
+def _serve(kind: str) -> None:
+    server = _gateway() if kind == "gateway" else _bare()
 
     async def run() -> None:
         serving = asyncio.ensure_future(server.serve())
@@ -101,8 +98,8 @@ def _serve(kind: str, http: str) -> None:
 
 
 @contextmanager
-def _started(kind: str, http: str) -> Iterator[tuple[str, int]]:
-    command = [sys.executable, "-m", "tests.bench.gateway", "--serve", kind, "--http", http]
+def _started(kind: str) -> Iterator[tuple[str, int]]:
+    command = [sys.executable, "-m", "tests.bench.gateway", "--serve", kind]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
@@ -133,11 +130,11 @@ def _resident_mib(process: int) -> float:
     return int(found[1]) / 1024
 
 
-def compared(rounds: int, seconds: float, http: str, script: Path) -> dict[str, Any]:
+def compared(rounds: int, seconds: float, script: Path) -> dict[str, Any]:
     """Ask both in turn; the ratio is that of pairs of neighbours."""
     with ExitStack() as stack:
         (bare, _), (gateway, _) = (
-            stack.enter_context(_started(kind, http)) for kind in ("bare", "gateway")
+            stack.enter_context(_started(kind)) for kind in ("bare", "gateway")
         )
         for url in (bare, gateway):
             _load(url, script, 1, 32)
@@ -157,9 +154,9 @@ def compared(rounds: int, seconds: float, http: str, script: Path) -> dict[str, 
     }
 
 
-def held(seconds: float, connections: int, http: str, script: Path) -> dict[str, Any]:
+def held(seconds: float, connections: int, script: Path) -> dict[str, Any]:
     """Hold many connections to the gateway; memory at the beginning and at the end."""
-    with _started("gateway", http) as (url, process):
+    with _started("gateway") as (url, process):
         _load(url, script, 5, connections)
         before = _resident_mib(process)
         rate, errors = _load(url, script, seconds, connections)
@@ -172,11 +169,10 @@ def main() -> int:
     parser.add_argument("--short", action="store_true")
     parser.add_argument("--long", action="store_true")
     parser.add_argument("--check", action="store_true")
-    parser.add_argument("--http", choices=("h11", "httptools"), default="h11")
     parser.add_argument("--serve", choices=("bare", "gateway"), help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.serve:
-        _serve(given.serve, given.http)
+        _serve(given.serve)
         return 0
     if shutil.which("wrk") is None:
         print("this needs wrk: apt-get install wrk", file=sys.stderr)  # noqa: T201  # a command
@@ -185,9 +181,9 @@ def main() -> int:
         script = Path(folder) / "call.lua"
         script.write_text(_SCRIPT % json.dumps(BODY))
         if given.long:
-            found = held(60, 1_000, given.http, script)
+            found = held(60, 1_000, script)
         else:
-            found = compared(5 if given.short else 11, 2 if given.short else 4, given.http, script)
+            found = compared(5 if given.short else 11, 2 if given.short else 4, script)
     print(json.dumps(found))  # noqa: T201  # a command
     return int(given.check and (found["errors"] > 0 or found.get("ratio", 1) < BOUND))
 
