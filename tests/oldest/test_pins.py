@@ -19,4 +19,4 @@ def test_every_adapter_is_tested_on_its_oldest_version() -> None:
         one.rpartition("/test_")[2].removesuffix(".py") for all_ in TESTS.values() for one in all_
     }
 
-    assert tested == adapters
+    assert adapters <= tested
