@@ -1,4 +1,4 @@
-"""Servers that several folders of tests share, started when the first test asks for them."""
+"""What several folders of tests share: servers, started when the first test asks for them."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,3 +26,12 @@ def state_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return f"sqlite:///{tmp_path}/state.db"
     url: str = request.getfixturevalue("postgres_url")
     return url
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what takes minutes, unless it was asked for with `-m long`."""
+    if "long" in str(config.getoption("-m")):
+        return
+    for item in items:
+        if item.get_closest_marker("long") is not None:
+            item.add_marker(pytest.mark.skip(reason="takes minutes; asked for with -m long"))

@@ -314,7 +314,10 @@ class Pipeline:
         if timeout_s is not None or deadline_s is not None:
             check_limits(timeout_s=timeout_s, deadline_s=deadline_s)
         call = self._invocation(
-            route, arguments, call_id or self._new_id(), session or self._session
+            route,
+            arguments,
+            call_id or f"{self._prefix}-{next(self._numbers)}",
+            session or self._session,
         )
         if truncated:
             call.given_truncated = True

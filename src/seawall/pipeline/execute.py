@@ -60,7 +60,9 @@ def executing(
         error: BaseException | None = None
         value: Any = None
         try:
-            value = await _settled(await run(call, context), clock)
+            value = await run(call, context)
+            if type(value) is not str:  # a text is settled: most results, a frame less
+                value = await _settled(value, clock)
         except asyncio.CancelledError as cancel:
             if is_cancelled():
                 raise
@@ -78,9 +80,7 @@ def executing(
             if isinstance(made, ToolResult):
                 return made
             error = made
-        if on_defect == "raise":
-            raise error
-        return _failed(call, context, error, clock)
+        return _failed(call, context, error, clock, raising=on_defect == "raise")
 
     return execute
 
@@ -95,8 +95,10 @@ def _made(value: Any, call: Invocation) -> ToolResult | BaseException:
 
 
 def _failed(
-    call: Invocation, context: ToolContext, error: BaseException, clock: Clock
+    call: Invocation, context: ToolContext, error: BaseException, clock: Clock, *, raising: bool
 ) -> ToolResult:
+    if raising:
+        raise error
     if call.attempt == context.attempt:
         call.error = error
     secrets = secret_values(call.tool.input_schema, call.known_arguments())
@@ -262,8 +264,6 @@ def _unrolled(value: Any, context: ToolContext) -> Any:
 
 async def _settled(value: Any, clock: Clock) -> Any:
     """Bound what an executor gave; iterators are asked here if no thread has done it."""
-    if type(value) is str:
-        return value
     if _open(value):
         value = await _unrolled_here(value, clock)
     return settled(value)

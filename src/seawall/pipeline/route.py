@@ -237,8 +237,9 @@ class Route:
             (begun - call.arrived) * 1000,
             call.key,
             call.verdicts,
-            *(() if failure is None else _health(call, failure)),
         )
+        if failure is not None:
+            span = _with_health(span, call, failure)
         tell(listeners, span)
 
     def digest(self, call: Invocation) -> Digest:
@@ -278,11 +279,14 @@ class Route:
         tell(self._counting.on_call, finished)
 
 
-def _health(call: Invocation, failure: Failure) -> tuple[str, bool, float | None]:
-    """Tell what a failed attempt says of the tool, as `Span` has it."""
-    sick = is_infrastructure(failure, call.error)
-    said = "infrastructure" if sick else "answer"
-    return said, bool(failure.retryable), failure.retry_after_s
+def _with_health(span: Span, call: Invocation, failure: Failure) -> Span:
+    """Add what a failed attempt says of the tool."""
+    return msgspec.structs.replace(
+        span,
+        health="infrastructure" if is_infrastructure(failure, call.error) else "answer",
+        retryable=bool(failure.retryable),
+        retry_after_s=failure.retry_after_s,
+    )
 
 
 def completed(result: ToolResult, call: Invocation) -> ToolResult:
