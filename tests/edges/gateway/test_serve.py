@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -17,6 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
+
+from seawall.edges.gateway.serve import bound
+from seawall.edges.gateway.settings import GatewaySettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -231,3 +235,11 @@ def test_a_state_that_cannot_be_reached_is_said_at_the_start(tmp_path: Path) -> 
     assert ran.returncode == 2
     assert "error: " in ran.stderr
     assert "Traceback" not in ran.stderr
+
+
+def test_small_answers_do_not_wait_for_the_client_to_acknowledge() -> None:
+    listening = bound(GatewaySettings(port=0))
+
+    with listening:
+        # asyncio turns the waiting off for connections of such a socket alone.
+        assert listening.proto == socket.IPPROTO_TCP

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from seawall import ConfigurationError
-from seawall.edges.gateway.settings import GatewaySettings
+from seawall.edges.gateway.settings import GatewaySettings, token_path
 from seawall.edges.gateway.tokens import Tokens, token_of
 
 TOKEN = token_of("one", "a-token-of-some-length", "call")
@@ -61,3 +61,7 @@ def test_an_address_of_all_is_no_name() -> None:
 def test_clients_that_cannot_be_told_apart_are_refused(tokens: Tokens, said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):
         GatewaySettings(tokens=tokens)
+
+
+def test_two_gateways_of_one_user_keep_their_tokens_apart() -> None:
+    assert len({token_path(8080), token_path(8081), token_path(0)}) == 3

@@ -137,5 +137,5 @@ def _tokens(options: ServeOptions) -> tuple[Tokens, Path | None]:
         tokens += tokens_from_file(options.token_file)
     if any(client.may("admin") for client in tokens.clients):
         return tokens, None
-    where = token_path()
+    where = token_path(options.port)
     return tokens + made_token(where), where

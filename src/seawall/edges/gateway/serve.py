@@ -34,7 +34,7 @@ async def serve(
     `ConfigurationError` if the port is taken.
     """
     gateway = Gateway(pipeline, settings)
-    listening = _bound(settings)
+    listening = bound(settings)
     host, port = listening.getsockname()[:2]
     on_start(f"http://{f'[{host}]' if ':' in host else host}:{port}")
     server = server_of(gateway)
@@ -49,10 +49,12 @@ async def serve(
         listening.close()
 
 
-def _bound(settings: GatewaySettings) -> socket.socket:
+def bound(settings: GatewaySettings) -> socket.socket:
+    """Listen on the address of the settings; raises `ConfigurationError` if it is taken."""
     host = settings.host.strip("[]")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
+    # Said to be TCP: asyncio sends small parts at once only where the socket says so.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, settings.port))

@@ -92,10 +92,13 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
         return frozenset(name.lower() for name in (*LOOPBACK_NAMES, *own, *self.allow_hosts))
 
 
-def token_path() -> Path:
-    """Where the token of a run is kept: in the user's state folder."""
+def token_path(port: int) -> Path:
+    """Where the token of a run is kept: in the user's state folder, one for each port.
+
+    Two gateways of one user would else take each other's; one on a free port goes by its process.
+    """
     base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
-    return Path(base) / "seawall" / "console-token"
+    return Path(base) / "seawall" / f"console-token-{port or f'process-{os.getpid()}'}"
 
 
 def _bracketed(host: str) -> str:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 ALIVE_S = 15.0
 """How often a silent stream says that it is there, so that nothing between takes it for dead."""
+PAUSE_S = 0.1
+"""Between two things that a viewer is sent: what many look at is not paid for by each call."""
 MAX_WAITING = 1_000
 """Events kept for a client that reads slowly; the oldest go first."""
 MAX_WAITING_BYTES = 4 * 1024 * 1024
@@ -31,6 +33,7 @@ class Stream:
         self._clock = clock
         self._waiting: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._size = 0
+        self._ending = False
         self.begun = False
 
     def put(self, event: str, data: Any) -> None:
@@ -57,16 +60,29 @@ class Stream:
             {"type": "http.response.start", "status": status, "headers": _HEADERS}
         )
 
-    async def drain(self) -> None:
-        """Send events as they come until `end`."""
+    async def drain(self, pause_s: float = 0.0) -> None:
+        """Send events as they come until `end`; with a pause, what comes meanwhile at once."""
         while (event := await self._next()) is not None:
             if not self.begun:
                 await self.begin()
-            await self._send(event)
+            await self._send(event + self._more())
+            if pause_s:
+                await self._clock.sleep(pause_s)
+
+    def _more(self) -> bytes:
+        """What waits too, up to the end."""
+        found = []
+        while not self._ending and not self._waiting.empty():
+            event = self._taken(self._waiting.get_nowait())
+            if event is None:
+                self._ending = True
+            else:
+                found.append(event)
+        return b"".join(found)
 
     async def drain_until_gone(self) -> None:
         """Send events until `end`, or until the client has gone."""
-        sending = asyncio.ensure_future(self.drain())
+        sending = asyncio.ensure_future(self.drain(PAUSE_S))
         gone = asyncio.ensure_future(self._asked.gone())
         try:
             await asyncio.wait((sending, gone), return_when=asyncio.FIRST_COMPLETED)
@@ -81,6 +97,8 @@ class Stream:
         await self._asked.send({"type": "http.response.body", "body": event})
 
     async def _next(self) -> bytes | None:
+        if self._ending:
+            return None
         if not self._waiting.empty():
             return self._taken(self._waiting.get_nowait())
         with self._clock.limit(ALIVE_S):
