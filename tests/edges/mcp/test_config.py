@@ -12,7 +12,7 @@ ENVIRON = {"TOKEN": "s3cret", "HOME_OF": "/srv"}
 
 
 def read(data: Any, **options: Any) -> tuple[ServerConfig, ...]:
-    return servers_of(data, file="mcp.json", folder="/work", environ=ENVIRON, **options)
+    return servers_of(data, file="mcp.json", folder="/project", environ=ENVIRON, **options)
 
 
 def one(entry: Any, **options: Any) -> ServerConfig:
@@ -98,7 +98,7 @@ def test_settings_of_vs_code_hold_the_servers_one_level_deeper() -> None:
         ("${env:TOKEN}-${HOME_OF}", "s3cret-/srv"),
         ("${NOT_THERE:-fallback}", "fallback"),
         ("${env:NOT_THERE:-}", ""),
-        ("${workspaceFolderBasename}", "work"),
+        ("${workspaceFolderBasename}", "project"),
         ("$TOKEN stays", "$TOKEN stays"),
         ("${}", None),
         ("${NOT_THERE}", None),
@@ -150,7 +150,7 @@ def test_what_is_filled_in_is_not_looked_at_again() -> None:
         ({"servers": {"s": {"url": "http://[::1"}}}, "servers.s.url: must be an address"),
         (
             {"servers": {"s": {"command": "x", "envFile": "no"}}},
-            "servers.s.envFile: /work/no cannot",
+            "servers.s.envFile: /project/no cannot",
         ),
         (
             {"servers": {"s": {"url": "http://x", "headers": {"A": "a\nB: b"}}}},

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seawall.contract.failure import FailureCode
+from seawall.edges.addresses import without_port
 from seawall.edges.gateway.answers import refusal
 from seawall.edges.gateway.asked import Refused, bad_request
 from seawall.edges.gateway.tokens import Client
@@ -59,7 +60,7 @@ class Guard:
         if repeated := asked.repeated():
             raise Refused(bad_request(f"the header {repeated} came more than once"))
         host = headers.get(b"host", b"").decode("latin-1").lower()
-        if host not in self._hosts and _without_port(host) not in self._hosts:
+        if host not in self._hosts and without_port(host) not in self._hosts:
             raise Refused(_wrong_host(host))
         origin = headers.get(b"origin")
         if origin is not None and origin.decode("latin-1").lower().partition("://")[2] != host:
@@ -102,11 +103,6 @@ class Guard:
         if found is None:
             raise Refused(_unauthenticated("this token is not known here"))
         return found
-
-
-def _without_port(host: str) -> str:
-    name, colon, port = host.rpartition(":")
-    return name if colon and port.isdigit() else host
 
 
 def _unauthenticated(message: str) -> Answer:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import socket
 from typing import TYPE_CHECKING
 
 from seawall.contract.errors import ConfigurationError, Fault
+from seawall.edges.addresses import listen
 from seawall.edges.gateway.app import Gateway
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable
 
     import uvicorn
@@ -51,16 +52,9 @@ async def serve(
 
 def bound(settings: GatewaySettings) -> socket.socket:
     """Listen on the address of the settings; raises `ConfigurationError` if it is taken."""
-    host = settings.host.strip("[]")
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Said to be TCP: asyncio sends small parts at once only where the socket says so.
-    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listening.bind((host, settings.port))
-        listening.listen(BACKLOG)
+        listening = listen(settings.host.strip("[]"), settings.port, BACKLOG)
     except OSError as error:
-        listening.close()
         said = f"{settings.host}:{settings.port} cannot be listened on: {error.strerror}"
         raise ConfigurationError([Fault(f"{said}; choose another with --port", "port")]) from error
     listening.setblocking(False)  # noqa: FBT003  # the name of the method says it

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from ipaddress import ip_address
 from pathlib import Path
 
 import msgspec
 
 from seawall.contract.errors import ConfigurationError, Fault
+from seawall.edges.addresses import is_loopback
 from seawall.edges.gateway.tokens import Tokens
 from seawall.layers.rate_limit.strategies import parse_rate
 
@@ -73,12 +73,7 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_loopback(self) -> bool:
         """Whether only this machine can reach it."""
-        if self.host == "localhost":
-            return True
-        try:
-            return ip_address(self.host.strip("[]")).is_loopback
-        except ValueError:
-            return False
+        return is_loopback(self.host)
 
     @property
     def asks_callers(self) -> bool:

@@ -8,7 +8,7 @@ import pytest
 
 from seawall.contract.errors import ConfigurationError
 from seawall.edges.mcp.proxy.http_serving import address
-from seawall.edges.mcp.proxy.http_shell import Doorkeeper, Request, is_loopback
+from seawall.edges.mcp.proxy.http_shell import Doorkeeper, Request
 
 
 def a_request(*headers: tuple[str, str]) -> Request:
@@ -89,15 +89,6 @@ def test_further_hosts_narrow_an_open_address() -> None:
 
     assert status(door, ("host", "mcp.example:443"), right) == 200
     assert status(door, ("host", "other.example"), right) == 421
-
-
-@pytest.mark.parametrize(
-    ("host", "expected"),
-    [("127.0.0.1", True), ("::1", True), ("[::1]", True), ("localhost", True), ("0.0.0.0", False),
-     ("10.1.2.3", False), ("example.org", False)],
-)  # fmt: skip
-def test_loopback_addresses_are_known(host: str, expected: bool) -> None:
-    assert is_loopback(host) is expected
 
 
 def test_addresses_are_read() -> None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import sys
 from typing import TYPE_CHECKING, Any
 
 from seawall.contract.errors import ConfigurationError, Fault
-from seawall.edges.mcp.proxy.http_shell import Doorkeeper, Shell, is_loopback
+from seawall.edges import addresses
+from seawall.edges.mcp.proxy.http_shell import Doorkeeper, Shell
 
 if TYPE_CHECKING:
+    import socket
+
     from seawall.edges.mcp.proxy.options import ProxyOptions
 
+BACKLOG = 1_024
 END_WITHIN_S = 2
 """What requests under way get when it is told to end."""
 
@@ -20,7 +23,7 @@ END_WITHIN_S = 2
 def run(options: ProxyOptions) -> None:
     """Serve until a signal says to end."""
     host, port = address(options.http or "")
-    if not is_loopback(host) and options.token is None:
+    if not addresses.is_loopback(host) and options.token is None:
         raise ConfigurationError(
             [
                 Fault(
@@ -70,18 +73,11 @@ async def _serve(options: ProxyOptions, host: str, port: int) -> None:
 
 def listen(host: str, port: int) -> socket.socket:
     """Open the address; raises ConfigurationError if it cannot be had."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # With its protocol said, else asyncio leaves Nagle on: 40 ms for every answer in two pieces.
-    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        found.bind((host, port))
+        return addresses.listen(host, port, BACKLOG)
     except OSError as error:
-        found.close()
         said = f"{host}:{port} cannot be used: {error.strerror or type(error).__name__}"
         raise ConfigurationError([Fault(said, "--http")]) from None
-    found.listen(1024)
-    return found
 
 
 async def _run(app: Any, listening: socket.socket) -> None:

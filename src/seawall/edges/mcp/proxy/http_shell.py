@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import ipaddress
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
+from seawall.edges.addresses import is_loopback, without_port
 from seawall.edges.mcp.proxy import messages
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ class Doorkeeper:
 
     def _is_known(self, host: str) -> bool:
         host = host.lower()
-        return host in self._hosts or _without_port(host) in self._hosts
+        return host in self._hosts or without_port(host) in self._hosts
 
     def _may_come_from(self, origin: str) -> bool:
         origin = origin.lower()
@@ -203,21 +203,6 @@ class Shell:
             await self._handler.handle(request)
         elif not request.gone:
             await request.refuse(413, f"a request may have {MAX_BODY_BYTES:,} bytes")
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches an address."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
-
-
-def _without_port(host: str) -> str:
-    head, colon, port = host.rpartition(":")
-    return head if colon and port.isdigit() else host
 
 
 async def while_listening(request: Request, work: Any, *, goes_on: bool = False) -> None:
