@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 
 from seawall.contract.errors import ConfigurationError, Fault
-from seawall.contract.span import Digest, Outcome, Span
+from seawall.contract.span import Outcome, Span
 from seawall.pipeline.clock import SystemClock
 from seawall.pipeline.digest import Digester
 from seawall.pipeline.recorder import Finished, ToolRecorder
@@ -60,25 +60,8 @@ class About(msgspec.Struct, frozen=True, omit_defaults=True):
     duration: float | None = None
 
 
-class SpanLine(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """A span in a file: the fields of `Span`, those that say nothing left out."""
-
-    call_id: str
-    tool: str
-    attempt: int
-    started: float
-    duration_ms: float
-    outcome: Outcome
-    reason: str = ""
-    digest: Digest | None = None
-    mended: tuple[str, ...] = ()
-    offset_s: float = 0.0
-    queue_ms: float = 0.0
-    key: str = ""
-    verdicts: tuple[str, ...] = ()
-    health: str = ""
-    retryable: bool = True
-    retry_after_s: float | None = None
+class SpanLine(Span, frozen=True, omit_defaults=True, gc=False):
+    """A span in a file: those of its fields that say nothing are left out."""
 
 
 class CallLine(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
