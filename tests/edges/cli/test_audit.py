@@ -53,6 +53,14 @@ def test_entries_are_listed_with_who_decided(url: str) -> None:
     assert "policy" in shown.stdout
 
 
+def test_the_state_may_be_named_by_the_environment(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEAWALL_STATE", url)
+
+    assert run("audit", "verify").exit_code == 0
+
+
 @pytest.mark.parametrize(
     ("options", "kept"),
     [

@@ -17,6 +17,7 @@ from seawall.edges.cli.check_arguments_command import check_arguments
 from seawall.edges.cli.exits import MEANINGS
 from seawall.edges.cli.mcp_command import mcp_app
 from seawall.edges.cli.options import (
+    ArgumentsArgument,
     JsonOption,
     McpConfigOption,
     PinsOption,
@@ -24,8 +25,10 @@ from seawall.edges.cli.options import (
     RecordOption,
     RegistryOption,
     StateOption,
+    ToolArgument,
     TrustOption,
-    configuration_errors,
+    YesOption,
+    ends_with_code,
     mcp_choice,
 )
 from seawall.edges.cli.policy_command import policy_app
@@ -72,6 +75,7 @@ def seawall(
 
 
 @app.command("demo")
+@ends_with_code
 def run_demo(
     *,
     policy: PolicyOption = None,
@@ -88,7 +92,7 @@ def run_demo(
     chaos: Annotated[
         bool, typer.Option("--chaos", help="Break more: injected errors, crashes, hangs, delays.")
     ] = False,
-) -> None:
+) -> int:
     """Watch a scripted agent's calls go through all seven layers.
 
     The tools and the service behind them are real: it is started here, on this machine alone, and
@@ -105,12 +109,11 @@ def run_demo(
         fast=fast,
         chaos=chaos,
     )
-    with configuration_errors():
-        code = demo(options)
-    raise typer.Exit(code)
+    return demo(options)
 
 
 @app.command("tools")
+@ends_with_code
 def list_tools(
     name: Annotated[
         str | None,
@@ -132,7 +135,7 @@ def list_tools(
         ),
     ] = None,
     as_json: JsonOption = False,
-) -> None:
+) -> int:
     """List the tools, with the policy that each runs under."""
     from seawall.edges.cli.paper import Paper  # noqa: PLC0415  # loaded by the command that needs it
     from seawall.edges.cli.tools import ToolsOptions, tools  # noqa: PLC0415  # as above
@@ -146,9 +149,7 @@ def list_tools(
         describe=describe or name,
         as_json=as_json,
     )
-    with configuration_errors():
-        code = tools(options, Paper(), Paper(sys.stderr))
-    raise typer.Exit(code)
+    return tools(options, Paper(), Paper(sys.stderr))
 
 
 def _seconds(raw: str) -> float:
@@ -178,16 +179,10 @@ Exit codes:
 
 
 @app.command("call", help=_CALL_HELP)
+@ends_with_code
 def call_tool(
-    tool: Annotated[str, typer.Argument(help="The tool's name.")],
-    arguments: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[JSON|-]",
-            help="The arguments as a JSON object, or - to read it from standard input.",
-            show_default=False,
-        ),
-    ] = None,
+    tool: ToolArgument,
+    arguments: ArgumentsArgument = None,
     *,
     registry: RegistryOption = None,
     mcp_config: McpConfigOption = None,
@@ -203,9 +198,7 @@ def call_tool(
             help="An idempotency key: with a state, calls with the same key are one effect.",
         ),
     ] = None,
-    yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Allow this one call instead of being asked.")
-    ] = False,
+    yes: YesOption = False,
     timeout: Annotated[
         float | None,
         typer.Option(
@@ -224,7 +217,7 @@ def call_tool(
     ] = None,
     record: RecordOption = None,
     as_json: JsonOption = False,
-) -> None:
+) -> int:
     """Call one tool through all layers and write its result."""
     from seawall.edges.cli.call import CallOptions, call  # noqa: PLC0415  # loaded when it is run
 
@@ -240,9 +233,7 @@ def call_tool(
         record=record,
         as_json=as_json,
     )
-    with configuration_errors():
-        code = call(tool, arguments, options)
-    raise typer.Exit(code)
+    return call(tool, arguments, options)
 
 
 app.command("check-arguments")(check_arguments)

@@ -13,7 +13,7 @@ from seawall.edges.cli.options import (
     PolicyOption,
     RegistryOption,
     StateOption,
-    configuration_errors,
+    ends_with_code,
 )
 
 if TYPE_CHECKING:
@@ -35,14 +35,12 @@ ByOption = Annotated[
 ]
 
 
-def _run(state: str | None, as_json: bool, work: Callable[[Any, Any], Any]) -> None:  # noqa: FBT001  # one place, by position
+@ends_with_code
+def _run(state: str | None, as_json: bool, work: Callable[[Any, Any], int]) -> int:  # noqa: FBT001  # one place, by position
     from seawall.edges.cli import approvals  # noqa: PLC0415  # loaded when it is run
     from seawall.edges.cli.paper import Paper  # noqa: PLC0415  # as above
 
-    with configuration_errors():
-        desk = approvals.Desk(state, as_json, Paper(), Paper(sys.stderr))
-        code = work(approvals, desk)
-    raise typer.Exit(code)
+    return work(approvals, approvals.Desk(state, as_json, Paper(), Paper(sys.stderr)))
 
 
 @app.command("list")

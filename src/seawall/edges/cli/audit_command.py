@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from seawall.edges.cli.options import JsonOption, configuration_errors
+from seawall.edges.cli.options import JsonOption, NewestOption, ends_with_code
 
 audit_app = typer.Typer(
     name="audit",
@@ -17,7 +17,13 @@ audit_app = typer.Typer(
 )
 
 Where = Annotated[
-    str, typer.Option("--state", metavar="URL", help="sqlite:///FILE or postgresql://…")
+    str,
+    typer.Option(
+        "--state",
+        metavar="URL",
+        envvar="SEAWALL_STATE",
+        help="sqlite:///FILE or postgresql://…",
+    ),
 ]
 Kind = Annotated[
     str | None, typer.Option(help="Only entries of this kind: call, effect, turn, approval, gap.")
@@ -26,36 +32,35 @@ OfTool = Annotated[str | None, typer.Option("--tool", help="Only entries about t
 
 
 @audit_app.command("show")
+@ends_with_code
 def show_audit(
     *,
     state: Where,
     kind: Kind = None,
     tool: OfTool = None,
-    limit: Annotated[int, typer.Option(min=0, help="How many of the newest to list.")] = 40,
+    limit: NewestOption = 40,
     as_json: JsonOption = False,
-) -> None:
+) -> int:
     """List the newest entries."""
     from seawall.edges.cli.audit import AuditOptions, show  # noqa: PLC0415  # loaded when it is run
     from seawall.edges.cli.paper import Paper  # noqa: PLC0415  # as above
 
-    with configuration_errors():
-        options = AuditOptions(state=state, kind=kind, tool=tool, limit=limit, as_json=as_json)
-        code = show(options, Paper())
-    raise typer.Exit(code)
+    options = AuditOptions(state=state, kind=kind, tool=tool, limit=limit, as_json=as_json)
+    return show(options, Paper())
 
 
 @audit_app.command("export")
-def export_audit(*, state: Where, kind: Kind = None, tool: OfTool = None) -> None:
+@ends_with_code
+def export_audit(*, state: Where, kind: Kind = None, tool: OfTool = None) -> int:
     """Write all entries as JSON lines: number, text, and the hash of the text."""
     from seawall.edges.cli.audit import AuditOptions, export  # noqa: PLC0415  # loaded when it is run
     from seawall.edges.cli.paper import Paper  # noqa: PLC0415  # as above
 
-    with configuration_errors():
-        code = export(AuditOptions(state=state, kind=kind, tool=tool), Paper())
-    raise typer.Exit(code)
+    return export(AuditOptions(state=state, kind=kind, tool=tool), Paper())
 
 
 @audit_app.command("verify")
+@ends_with_code
 def verify_audit(
     *,
     state: Where,
@@ -67,12 +72,10 @@ def verify_audit(
         ),
     ] = None,
     as_json: JsonOption = False,
-) -> None:
+) -> int:
     """Check that no entry was changed, removed or moved; ends with 1 if one was."""
     from seawall.edges.cli.audit import AuditOptions, verify  # noqa: PLC0415  # loaded when it is run
     from seawall.edges.cli.paper import Paper  # noqa: PLC0415  # as above
 
-    with configuration_errors():
-        options = AuditOptions(state=state, last=last, as_json=as_json)
-        code = verify(options, Paper(), Paper(sys.stderr))
-    raise typer.Exit(code)
+    options = AuditOptions(state=state, last=last, as_json=as_json)
+    return verify(options, Paper(), Paper(sys.stderr))

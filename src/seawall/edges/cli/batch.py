@@ -9,61 +9,35 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from seawall.contract.errors import ConfigurationError, Fault
-from seawall.edges.cli.asking import Terminal, allowed_once
 from seawall.edges.cli.call import MAX_INPUT, as_data
 from seawall.edges.cli.exits import Exit, exit_of
-from seawall.edges.cli.mcp_sources import McpChoice, with_tools
 from seawall.edges.cli.paper import Paper
-from seawall.edges.cli.sources import kept, policies_from, recorded, state_from
+from seawall.edges.cli.running import NOBODY, RunOptions, with_pipeline
 from seawall.orchestration.batch import DEFAULT_BUDGET_S, BatchRunner
-from seawall.orchestration.pipeline import Pipeline
 from seawall.orchestration.template import TemplateFault, document
 
 if TYPE_CHECKING:
     from seawall.orchestration.outcome import BatchOutcome
-    from seawall.registry.registry import Registry
+    from seawall.orchestration.pipeline import Pipeline
 
 
-class BatchOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What the command line said."""
+class BatchOptions(RunOptions, frozen=True, kw_only=True):
+    """What the command line said about the batch."""
 
-    registry: str | None = None
-    mcp: McpChoice = McpChoice()
-    policy: str | None = None
-    state: str | None = None
-    yes: bool = False
     budget_s: float | None = None
-    record: str | None = None
-    as_json: bool = False
 
 
 def batch(file: str, options: BatchOptions) -> Exit:
     """Run the steps, write what came of them, and say with which code to end."""
     text = _read(file)
     budget_s = _budget_of(text) if options.budget_s is None else options.budget_s
-    terminal = Terminal()
-    asks = options.yes or (file != "-" and terminal.is_there)
-    confirm = (allowed_once if options.yes else terminal.confirm) if asks else None
-    policies, state = policies_from(options.policy), state_from(options.state)
-    errors = Paper(sys.stderr)
 
-    async def run(registry: Registry) -> BatchOutcome:
-        for note in policies.notes(registry) if policies else ():
-            errors.text(f"note: {note}")
-        with recorded(options.record, registry) as recorders:
-            pipeline = Pipeline(
-                registry, policies=policies, confirm=confirm, state=state, recorders=recorders
-            )
-            return await _run(pipeline, text, budget_s)
+    async def run(pipeline: Pipeline) -> BatchOutcome:
+        return await BatchRunner(pipeline).run(text, budget_s=budget_s)
 
-    outcome = with_tools(options.registry, options.mcp, errors, run, policies, state)
+    outcome = with_pipeline(options, run, reads_input=file == "-")
     _write(outcome, as_json=options.as_json)
     return exit_code(outcome)
-
-
-async def _run(pipeline: Pipeline, text: str, budget_s: Any) -> BatchOutcome:
-    async with kept(pipeline.state), pipeline:
-        return await BatchRunner(pipeline).run(text, budget_s=budget_s)
 
 
 def _budget_of(text: str) -> Any:
@@ -101,7 +75,7 @@ def _write(outcome: BatchOutcome, *, as_json: bool) -> None:
     paper = Paper(sys.stderr) if outcome.refusal is not None else Paper()
     paper.text(outcome.report())
     if outcome.refusal is not None and outcome.refusal.reason == "approval_required":
-        paper.text("Nobody can be asked here: run it on a terminal, or allow it with --yes.")
+        paper.text(NOBODY)
 
 
 def as_json_data(outcome: BatchOutcome) -> dict[str, Any]:

@@ -15,11 +15,13 @@ from seawall.edges.cli.options import (
     RegistryOption,
     StateOption,
     TrustOption,
-    configuration_errors,
+    YesOption,
+    ends_with_code,
     mcp_choice,
 )
 
 
+@ends_with_code
 def run_batch(
     file: Annotated[
         str,
@@ -36,16 +38,14 @@ def run_batch(
     pins: PinsOption = None,
     policy: PolicyOption = None,
     state: StateOption = None,
-    yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Allow all steps instead of being asked.")
-    ] = False,
+    yes: YesOption = False,
     budget: Annotated[
         float | None,
         typer.Option(metavar="SECONDS", help="For all steps together, 1 to 600. Default: 120."),
     ] = None,
     record: RecordOption = None,
     as_json: JsonOption = False,
-) -> None:
+) -> int:
     """Run calls strictly in order, until the first one fails.
 
     {0} in a text of the arguments is what step 0 gave, {1} what step 1 gave, and so on. Steps that
@@ -65,6 +65,4 @@ def run_batch(
         record=record,
         as_json=as_json,
     )
-    with configuration_errors():
-        code = batch(file, options)
-    raise typer.Exit(code)
+    return batch(file, options)

@@ -9,76 +9,48 @@ import msgspec
 
 from seawall.contract.content import TextContent, content_to_json
 from seawall.contract.errors import ConfigurationError, Fault
-from seawall.edges.cli.asking import Terminal, allowed_once
 from seawall.edges.cli.exits import Exit, exit_of
-from seawall.edges.cli.mcp_sources import McpChoice, with_tools
 from seawall.edges.cli.paper import Paper
-from seawall.edges.cli.sources import kept, policies_from, recorded, state_from
-from seawall.orchestration.pipeline import Pipeline
+from seawall.edges.cli.running import NOBODY, RunOptions, with_pipeline
 
 if TYPE_CHECKING:
     from typing import TextIO
 
     from seawall.contract.content import Content
     from seawall.contract.result import ToolResult
-    from seawall.registry.registry import Registry
+    from seawall.orchestration.pipeline import Pipeline
 
 MAX_INPUT = 8 * 1024 * 1024
 """Characters read from standard input; the pipeline has narrower bounds of its own."""
 
 
-class CallOptions(msgspec.Struct, frozen=True, kw_only=True):
+class CallOptions(RunOptions, frozen=True, kw_only=True):
     """What the command line said about the call."""
 
-    registry: str | None = None
-    mcp: McpChoice = McpChoice()
-    policy: str | None = None
-    state: str | None = None
     once: str | None = None
-    yes: bool = False
     timeout_s: float | None = None
     deadline_s: float | None = None
-    record: str | None = None
-    as_json: bool = False
 
 
 def call(tool: str, arguments: str | None, options: CallOptions) -> Exit:
     """Run the call, write its result, and say with which code to end."""
     text = read(sys.stdin) if arguments == "-" else arguments
-    terminal = Terminal()
-    asks = options.yes or (arguments != "-" and terminal.is_there)
-    confirm = (allowed_once if options.yes else terminal.confirm) if asks else None
-    policies, state = policies_from(options.policy), state_from(options.state)
-    errors = Paper(sys.stderr)
-    if options.once is not None and (state is None or not state.durable):
-        errors.text("note: without --state the key of --once is forgotten at once")
 
-    async def run(registry: Registry) -> ToolResult:
-        for note in policies.notes(registry) if policies else ():
-            errors.text(f"note: {note}")
-        with recorded(options.record, registry) as recorders:
-            pipeline = Pipeline(
-                registry, policies=policies, confirm=confirm, state=state, recorders=recorders
-            )
-            return await _called(pipeline, tool, text, options)
-
-    result = with_tools(options.registry, options.mcp, errors, run, policies, state)
-    _write(result, as_json=options.as_json)
-    return exit_of(result.failure)
-
-
-async def _called(
-    pipeline: Pipeline, tool: str, arguments: str | None, options: CallOptions
-) -> ToolResult:
-    async with kept(pipeline.state), pipeline:
+    async def run(pipeline: Pipeline) -> ToolResult:
+        if options.once is not None and (pipeline.state is None or not pipeline.state.durable):
+            Paper(sys.stderr).text("note: without --state the key of --once is forgotten at once")
         return await pipeline.call(
             tool,
-            arguments,
+            text,
             idempotency_key=options.once,
             timeout_s=options.timeout_s,
             deadline_s=options.deadline_s,
             on_progress=None if options.as_json else _told,
         )
+
+    result = with_pipeline(options, run, reads_input=arguments == "-")
+    _write(result, as_json=options.as_json)
+    return exit_of(result.failure)
 
 
 def _told(report: Any, done: float | None, total: float | None) -> None:
@@ -114,8 +86,7 @@ def _write(result: ToolResult, *, as_json: bool) -> None:
     paper.text(result.render())
     if result.failure.reason == "approval_required":
         waits = (result.metadata or {}).get("approval_id")
-        said = "Nobody can be asked here: run it on a terminal, or allow it with --yes."
-        paper.text(f"It waits for an answer: seawall approvals show {waits}" if waits else said)
+        paper.text(f"It waits for an answer: seawall approvals show {waits}" if waits else NOBODY)
 
 
 def _shown(block: Content) -> str:

@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from seawall.edges.cli.options import (
+    ArgumentsArgument,
     JsonOption,
     McpConfigOption,
     PinsOption,
     PolicyOption,
     RegistryOption,
+    ToolArgument,
     TrustOption,
-    configuration_errors,
+    ends_with_code,
     mcp_choice,
 )
 
 
+@ends_with_code
 def check_arguments(
-    tool: Annotated[str, typer.Argument(help="The tool's name.")],
-    arguments: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[TEXT|-]",
-            help="The arguments as a model sent them, or - to read them from standard input.",
-            show_default=False,
-        ),
-    ] = None,
+    tool: ToolArgument,
+    arguments: ArgumentsArgument = None,
     *,
     registry: RegistryOption = None,
     mcp_config: McpConfigOption = None,
@@ -35,7 +27,7 @@ def check_arguments(
     pins: PinsOption = None,
     policy: PolicyOption = None,
     as_json: JsonOption = False,
-) -> None:
+) -> int:
     """Show what would be mended in the arguments of a call, and what refused; runs nothing.
 
     Ends with 0 if the tool could be called so, with 3 if the arguments are refused, and else as
@@ -49,6 +41,4 @@ def check_arguments(
     options = CheckOptions(
         registry=registry, mcp=mcp_choice(mcp_config, trust, pins), policy=policy, as_json=as_json
     )
-    with configuration_errors():
-        code = check(tool, arguments, options)
-    raise typer.Exit(code)
+    return check(tool, arguments, options)

@@ -13,6 +13,7 @@ from seawall.edges.cli.options import (
     PinsOption,
     TrustOption,
     configuration_errors,
+    ends_with_code,
     mcp_choice,
 )
 
@@ -30,30 +31,30 @@ mcp_app.add_typer(pins_app, name="pins")
 
 
 @mcp_app.command("servers")
+@ends_with_code
 def list_servers(
     *,
     mcp_config: McpConfigOption = None,
     trust: TrustOption = None,
     pins: PinsOption = None,
     as_json: JsonOption = False,
-) -> None:
+) -> int:
     """Connect to the servers and say how they do; ends with 1 if one is not connected."""
     from seawall.edges.cli.mcp import servers  # noqa: PLC0415  # loaded by the command that needs it
     from seawall.edges.cli.paper import Paper  # noqa: PLC0415  # as above
 
-    with configuration_errors():
-        choice = mcp_choice(mcp_config, trust, pins)
-        code = servers(choice, Paper(), Paper(sys.stderr), as_json=as_json)
-    raise typer.Exit(code)
+    choice = mcp_choice(mcp_config, trust, pins)
+    return servers(choice, Paper(), Paper(sys.stderr), as_json=as_json)
 
 
 @pins_app.command("show")
+@ends_with_code
 def show_pins(
     *,
     mcp_config: McpConfigOption = None,
     pins: PinsOption = None,
     as_json: JsonOption = False,
-) -> None:
+) -> int:
     """Show what changed in definitions since they were accepted; asks no server.
 
     Ends with 1 if something waits to be accepted.
@@ -61,9 +62,7 @@ def show_pins(
     from seawall.edges.cli.mcp import show  # noqa: PLC0415  # loaded by the command that needs it
     from seawall.edges.cli.paper import Paper  # noqa: PLC0415  # as above
 
-    with configuration_errors():
-        code = show(mcp_choice(mcp_config, None, pins), Paper(), as_json=as_json)
-    raise typer.Exit(code)
+    return show(mcp_choice(mcp_config, None, pins), Paper(), as_json=as_json)
 
 
 @pins_app.command("accept")

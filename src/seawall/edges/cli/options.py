@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from functools import wraps
+from typing import TYPE_CHECKING, Annotated, ParamSpec
 
 import typer
 
 from seawall.edges.cli.exits import Exit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from seawall.edges.cli.mcp_sources import McpChoice
 
+P = ParamSpec("P")
+
+ToolArgument = Annotated[str, typer.Argument(help="The tool's name.")]
+ArgumentsArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[JSON|-]",
+        help="The arguments as a model would send them, or - to read them from standard input.",
+        show_default=False,
+    ),
+]
 RegistryOption = Annotated[
     str | None,
     typer.Option(
@@ -75,6 +87,11 @@ RecordOption = Annotated[
         help="Append every span to this file, to simulate and tune policies with. Digests only.",
     ),
 ]
+YesOption = Annotated[
+    bool,
+    typer.Option("--yes", "-y", help="Allow what needs approval instead of being asked."),
+]
+NewestOption = Annotated[int, typer.Option(min=0, help="How many of the newest to list.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Write JSON, for programs.")]
 
 
@@ -105,3 +122,15 @@ def configuration_errors() -> Iterator[None]:
     except (MissingExtra, StoreUnavailable) as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(Exit.USAGE) from None
+
+
+def ends_with_code(command: Callable[P, int]) -> Callable[P, None]:
+    """Let the process end with the code that a command gives, or that of a faulty configuration."""
+
+    @wraps(command)
+    def run(*args: P.args, **options: P.kwargs) -> None:
+        with configuration_errors():
+            code = command(*args, **options)
+        raise typer.Exit(code)
+
+    return run

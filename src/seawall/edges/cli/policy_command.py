@@ -11,7 +11,8 @@ from seawall.edges.cli.options import (
     JsonOption,
     PolicyOption,
     RegistryOption,
-    configuration_errors,
+    ToolArgument,
+    ends_with_code,
 )
 
 policy_app = typer.Typer(
@@ -22,6 +23,7 @@ policy_app = typer.Typer(
 
 
 @policy_app.command("check")
+@ends_with_code
 def check_policies(
     files: Annotated[
         list[str], typer.Argument(metavar="FILE…", help="Policy files, or ready-made names.")
@@ -40,7 +42,7 @@ def check_policies(
         bool, typer.Option("--strict", help="End with 2 for notes, too, as for faults.")
     ] = False,
     as_json: JsonOption = False,
-) -> None:
+) -> int:
     """Tell everything that is wrong with policy files, each fault with file, line and column.
 
     With --registry also what is allowed but was probably not meant. Ends with 2 if a file cannot
@@ -50,29 +52,27 @@ def check_policies(
     from seawall.edges.cli.policy import CheckOptions, check  # noqa: PLC0415  # as above
 
     options = CheckOptions(registry=registry, mcp_config=mcp_config, strict=strict, as_json=as_json)
-    with configuration_errors():
-        code = check(files, options, Paper(), Paper(sys.stderr))
-    raise typer.Exit(code)
+    return check(files, options, Paper(), Paper(sys.stderr))
 
 
 @policy_app.command("explain")
+@ends_with_code
 def explain_policy(
-    tool: Annotated[str, typer.Argument(metavar="TOOL", help="The tool's name.")],
+    tool: ToolArgument,
     *,
     registry: RegistryOption = None,
     policy: PolicyOption = None,
     as_json: JsonOption = False,
-) -> None:
+) -> int:
     """Show each value of a tool's policy, and the rule that gave it."""
     from seawall.edges.cli.paper import Paper  # noqa: PLC0415  # loaded by the command that needs it
     from seawall.edges.cli.policy import explain  # noqa: PLC0415  # as above
 
-    with configuration_errors():
-        code = explain(tool, registry, policy, Paper(), Paper(sys.stderr), as_json=as_json)
-    raise typer.Exit(code)
+    return explain(tool, registry, policy, Paper(), Paper(sys.stderr), as_json=as_json)
 
 
 @policy_app.command("diff")
+@ends_with_code
 def diff_policies(
     before: Annotated[str, typer.Argument(metavar="A", help="A policy file or ready-made name.")],
     after: Annotated[str, typer.Argument(metavar="B", help="The one to compare it with.")],
@@ -82,7 +82,7 @@ def diff_policies(
         bool, typer.Option("--exit-code", help="End with 1 if anything differs.")
     ] = False,
     as_json: JsonOption = False,
-) -> None:
+) -> int:
     """Show which tools another policy changes: each value, and the rules that give it.
 
     What a file writes otherwise but comes to the same is no difference.
@@ -91,9 +91,7 @@ def diff_policies(
     from seawall.edges.cli.policy import DiffOptions, diff  # noqa: PLC0415  # as above
 
     options = DiffOptions(registry=registry, exit_code=exit_code, as_json=as_json)
-    with configuration_errors():
-        code = diff(before, after, options, Paper())
-    raise typer.Exit(code)
+    return diff(before, after, options, Paper())
 
 
 @policy_app.command("schema")
@@ -114,6 +112,7 @@ _Bound = Annotated[str | None, typer.Option(metavar="N|N%")]
 
 
 @policy_app.command("simulate")
+@ends_with_code
 def simulate_policy(
     *,
     trace: TraceOption,
@@ -137,7 +136,7 @@ def simulate_policy(
     max_lost: _Bound = None,
     max_shadow_refused: _Bound = None,
     as_json: JsonOption = False,
-) -> None:
+) -> int:
     """Play recorded calls under another policy, through the real layers on a virtual clock.
 
     Says per tool and family which calls would be refused, timed out, repeated, short-circuited or
@@ -163,12 +162,11 @@ def simulate_policy(
         },
         as_json=as_json,
     )
-    with configuration_errors():
-        code = run_simulation(options, Paper(), Paper(sys.stderr))
-    raise typer.Exit(code)
+    return run_simulation(options, Paper(), Paper(sys.stderr))
 
 
 @policy_app.command("tune")
+@ends_with_code
 def tune_policy(
     *,
     trace: TraceOption,
@@ -184,7 +182,7 @@ def tune_policy(
         str | None, typer.Option(metavar="FILE", help="Write the policy here, to be reviewed.")
     ] = None,
     as_json: JsonOption = False,
-) -> None:
+) -> int:
     """Propose timeouts, rates, breaker thresholds and widths from recorded calls.
 
     Writes a policy file that extends the present one, each value with what it was, the evidence for
@@ -196,6 +194,4 @@ def tune_policy(
     options = TuneOptions(
         trace=trace, policy=policy, registry=registry, seed=seed, output=output, as_json=as_json
     )
-    with configuration_errors():
-        code = run_tuning(options, Paper(), Paper(sys.stderr))
-    raise typer.Exit(code)
+    return run_tuning(options, Paper(), Paper(sys.stderr))

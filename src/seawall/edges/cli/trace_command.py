@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
-from seawall.edges.cli.options import JsonOption, configuration_errors
+from seawall.edges.cli.options import JsonOption, NewestOption, ends_with_code
 
 
+@ends_with_code
 def show_trace(
     file: Annotated[
         str, typer.Argument(metavar="FILE|-", help="The spans, as JSON or as JSON lines.")
@@ -19,7 +20,7 @@ def show_trace(
     call: Annotated[
         str | None, typer.Option(metavar="ID", help="All attempts of one call, oldest first.")
     ] = None,
-    limit: Annotated[int, typer.Option(min=0, help="How many of the newest to list.")] = 40,
+    limit: NewestOption = 40,
     histogram: Annotated[
         bool, typer.Option("--histogram", help="How the spans of each tool ended.")
     ] = False,
@@ -35,7 +36,7 @@ def show_trace(
         ),
     ] = None,
     as_json: JsonOption = False,
-) -> None:
+) -> int:
     """Look at the spans that a trace recorder exported.
 
     Spans have sizes, times and verdicts, never what a tool was given or gave.
@@ -52,6 +53,4 @@ def show_trace(
         export=export,
         as_json=as_json,
     )
-    with configuration_errors():
-        code = trace(file, options, Paper(), Paper(sys.stderr))
-    raise typer.Exit(code)
+    return trace(file, options, Paper(), Paper(sys.stderr))
