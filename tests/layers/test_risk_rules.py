@@ -173,6 +173,20 @@ def test_a_pointer_leads_into_arguments(pointer: str, arguments: Any) -> None:
     assert decided([rule(ALLOW, argument=pointer, **SRV)], arguments).action is ALLOW
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"path": "/srv/a", "Path": "/etc/b"},
+        {"PATH": "/etc/b", "path": "/srv/a"},
+    ],
+)
+def test_an_argument_that_is_there_twice_but_for_its_case_is_in_doubt(arguments: Any) -> None:
+    inside = rule(ALLOW, DENY, argument="/path", under=("/srv",))
+
+    assert decided([inside], arguments).action is DENY
+    assert decided([inside], {"path": "/srv/a", "pat": "/etc/b"}).action is ALLOW
+
+
 def test_whoever_is_asked_reads_why() -> None:
     named = rule(ASK, reason="large payments", place="x.toml:3", **SRV)
 

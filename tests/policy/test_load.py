@@ -563,6 +563,13 @@ def test_everything_in_a_file_that_fits_no_tool_is_told_with_its_line() -> None:
         [risk]
         allow = ["calculate", "calcluate"]
         deny = ["drop_*"]
+        [risk.tools]
+        calcluate = "high"
+        [[risk.rules]]
+        tool = "drop_*"
+        argument = "/table"
+        equals = "users"
+        decide = "deny"
         [loop]
         exempt = ["poll_*"]
         """
@@ -574,6 +581,8 @@ def test_everything_in_a_file_that_fits_no_tool_is_told_with_its_line() -> None:
         "families.files (x.toml:9) fits no tool",
         "risk.allow (x.toml:16) 'calcluate' fits no tool; did you mean calculate?",
         "risk.deny (x.toml:17) 'drop_*' fits no tool",
-        "loop.exempt (x.toml:19) 'poll_*' fits no tool",
+        "loop.exempt (x.toml:26) 'poll_*' fits no tool",
+        "risk.tools.calcluate (x.toml:19) fits no tool; did you mean calculate?",
+        "risk.rules (x.toml:20) 'drop_*' fits no tool",
     )
     assert policies.notes() == ()

@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from seawall.contract.decision import Action
 from seawall.contract.policy import RunPolicy
 from seawall.contract.tool import Tool
+from seawall.layers.risk_rules import ArgumentRule
 from seawall.policy.changes import Changes
 from seawall.policy.explain import Given
-from seawall.policy.notes import default_note, duration_note, idle_note
+from seawall.policy.notes import default_note, duration_note, idle_note, rule_note
 
 
 async def answer(arguments: dict[str, Any], context: Any) -> str:
@@ -92,3 +94,52 @@ def test_a_rule_of_others_for_a_tool_that_is_not_there_is_no_mistake(tools: list
 )
 def test_what_fits_no_tool_in_a_file_of_ones_own_is_told(name: str | None, note: str) -> None:
     assert idle_note("families.files (x.toml:1)", name, ["calculate"], is_own=True) == note
+
+
+PATH: dict[str, Any] = {"properties": {"path": {"type": "string"}}}
+
+
+def noted(tool: str, argument: str, schema: dict[str, Any], place: str = "x.toml:1") -> str | None:
+    rule = ArgumentRule(tool=tool, argument=argument, equals=(1,), decide=Action.DENY, place=place)
+    return rule_note(rule, {"write": Tool("write", "", schema, answer)})
+
+
+@pytest.mark.parametrize(
+    ("tool", "argument", "said"),
+    [
+        ("drop", "/path", "risk.rules (x.toml:1) 'drop' fits no tool"),
+        ("wirte", "/path", "risk.rules (x.toml:1) 'wirte' fits no tool; did you mean write?"),
+        (
+            "write",
+            "/paths",
+            (
+                "risk.rules (x.toml:1) looks at /paths, but write has no argument 'paths';"
+                " did you mean path?"
+            ),
+        ),
+        ("w*", "/a~1b", "risk.rules (x.toml:1) looks at /a~1b, but w* has no argument 'a/b'"),
+    ],
+)
+def test_a_rule_that_looks_at_nothing_is_told(tool: str, argument: str, said: str) -> None:
+    assert noted(tool, argument, PATH) == said
+
+
+@pytest.mark.parametrize(
+    ("argument", "schema"),
+    [
+        ("/path", PATH),
+        ("/path/*/name", PATH),
+        ("/*", PATH),
+        ("/size", {}),
+        ("/size", {**PATH, "allOf": [{"properties": {"size": {}}}]}),
+    ],
+)
+def test_a_rule_that_may_look_at_something_is_not_worth_a_word(
+    argument: str, schema: dict[str, Any]
+) -> None:
+    assert noted("write", argument, schema) is None
+
+
+@pytest.mark.parametrize("place", ["", "policies/gateway.toml:3"])
+def test_a_rule_of_others_for_a_tool_that_is_far_is_no_mistake(place: str) -> None:
+    assert noted("drop", "/path", PATH, place) is None

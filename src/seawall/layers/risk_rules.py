@@ -77,6 +77,12 @@ class ArgumentRule(msgspec.Struct, frozen=True, kw_only=True):
             raise ConfigurationError(faults)
 
     @property
+    def steps(self) -> list[str]:
+        """The parts of the pointer to the argument."""
+        parts = self.argument.split("/")[1:]
+        return [part.replace("~1", "/").replace("~0", "~") for part in parts]
+
+    @property
     def said(self) -> str:
         """The rule for a reader."""
         otherwise = "" if self.otherwise is None else f", otherwise {self.otherwise}"
@@ -185,9 +191,7 @@ class _Check:
 
     def __init__(self, rule: ArgumentRule) -> None:
         self.rule = rule
-        self._steps = [
-            part.replace("~1", "/").replace("~0", "~") for part in rule.argument.split("/")[1:]
-        ]
+        self._steps = rule.steps
         # Where it loosens something, all that it looks at must be so; else one is enough.
         self._loosens = rule.decide is Action.ALLOW or (
             rule.otherwise is not None and _ORDER.index(rule.decide) < _ORDER.index(rule.otherwise)
@@ -236,11 +240,18 @@ def _values(value: Any, steps: list[str]) -> Iterator[Any]:
         for item in list(value.values() if isinstance(value, dict) else value)[: MAX_VALUES + 1]:
             yield from _values(item, rest)
     elif isinstance(value, dict) and step in value:
+        if _has_other_case(value, step):
+            yield Unclear  # a server that does not mind the case of keys takes either
         yield from _values(value[step], rest)
     elif isinstance(value, list) and step.isdecimal() and int(step) < len(value):
         yield from _values(value[int(step)], rest)
     else:
         yield Unclear
+
+
+def _has_other_case(value: dict[str, Any], key: str) -> bool:
+    folded = key.casefold()
+    return any(other.casefold() == folded and other != key for other in value)
 
 
 def _condition(rule: ArgumentRule, *, loosens: bool) -> Callable[[Any], Any]:

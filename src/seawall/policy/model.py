@@ -30,6 +30,7 @@ from seawall.policy.notes import (
     fallback_note,
     idle_note,
     readers_notes,
+    rule_note,
     server_note,
 )
 from seawall.policy.origins import Origins
@@ -186,6 +187,7 @@ class Policies:
             *map(self.duration_note, by_name.values()),
             *(note for tool in by_name.values() for note in self._optional_notes(tool, by_name)),
             *(self._idle_note(by_name, path, name) for path, name in self._idle(by_name)),
+            *(rule_note(rule, by_name) for rule in self.risk.rules if by_name),
         )
         return tuple(filter(None, found))
 
@@ -210,12 +212,13 @@ class Policies:
         for name, members in self._chosen_by.items():
             if not any(members.chosen(tool) or members.named_by(tool) for tool in tools.values()):
                 yield ("families", name), None
-        listed = {
+        listed: dict[KeyPath, Iterable[str]] = {
             ("risk", "allow"): self.risk.allow or (),
             ("risk", "ask"): self.risk.ask,
             ("risk", "deny"): self.risk.deny,
             ("loop", "exempt"): () if self.loop is None else self.loop.exempt,
         }
+        listed |= {("risk", "tools", name): (name,) for name in self.risk.tools}
         for path, names in listed.items():
             yield from ((path, name) for name in names if not any(map(Pattern(name).fits, tools)))
 

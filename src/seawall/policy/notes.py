@@ -8,13 +8,15 @@ from rapidfuzz import fuzz, process
 
 from seawall.layers.timeout import DURATION_MARGIN_S, shown_seconds
 from seawall.policy.changes import Changes
-from seawall.policy.origins import dotted
+from seawall.policy.origins import READY_MADE, dotted
+from seawall.policy.patterns import Pattern
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from seawall.contract.policy import RunPolicy
     from seawall.contract.tool import Tool
+    from seawall.layers.risk_rules import ArgumentRule
     from seawall.policy.explain import Given
 
 
@@ -83,6 +85,30 @@ def idle_note(where: str, name: str | None, tools: Collection[str], *, is_own: b
         if found:
             return f"{where}{shown} fits no tool; did you mean {found[0]}?"
     return f"{where}{shown} fits no tool" if is_own else None
+
+
+def rule_note(rule: ArgumentRule, tools: Mapping[str, Tool]) -> str | None:
+    """Say that a rule for arguments looks at no tool, or at an argument that none of its has."""
+    where = f"risk.rules ({rule.place})" if rule.place else "risk.rules"
+    fits = Pattern(rule.tool).fits
+    fitting = [tool for name, tool in tools.items() if fits(name)]
+    if not fitting:
+        is_own = bool(rule.place) and not rule.place.startswith(READY_MADE)
+        return idle_note(where, rule.tool, list(tools), is_own=is_own)
+    name = rule.steps[0]
+    schemas = [tool.input_schema for tool in fitting]
+    known = {one for schema in schemas for one in schema.get("properties", ())}
+    if name == "*" or name in known or any(_ELSEWHERE & schema.keys() for schema in schemas):
+        return None
+    has = f"{where} looks at {rule.argument}, but {rule.tool} has no argument {name!r}"
+    near = process.extractOne(name, known, scorer=fuzz.ratio, score_cutoff=_CLOSE)
+    if near:
+        return f"{has}; did you mean {near[0]}?"
+    return has if known else None
+
+
+_ELSEWHERE = {"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "patternProperties"}
+"""What a schema may say of arguments beside its `properties`."""
 
 
 def server_note(where: str, server: str, servers: Collection[str]) -> str:
