@@ -467,7 +467,7 @@ async def test_a_store_that_fails_lets_nothing_begin_and_hides_no_result(
 
     swap(pipeline.approvals.store, "change", failing)
 
-    assert ends(await pipeline.resume(batch_id)) == [end]
+    assert ends(await memory.clock.run(pipeline.resume(batch_id))) == [end]
     assert len(memory.effects) == (end == "ok")
 
 
@@ -482,10 +482,37 @@ async def test_an_end_that_could_not_be_stored_is_said_to_be_unknown(memory: Pla
         return await change(batch_id, wanted, payloads, noting)
 
     swap(pipeline.approvals.store, "change", failing)
-    await pipeline.resume(batch_id)
+    await memory.clock.run(pipeline.resume(batch_id))
 
     assert ends(await memory.pipeline().outcome(batch_id)) == ["outcome_unknown"]
     assert (await pipeline.approvals.show(batch_id)).status is ApprovalStatus.UNKNOWN
+
+
+@pytest.mark.parametrize("is_stored", [False, True])
+@pytest.mark.parametrize("step", ["settle", "finish"])
+async def test_what_happened_is_stored_by_a_store_that_was_away_for_a_moment(
+    memory: Place, step: str, *, is_stored: bool
+) -> None:
+    pipeline = memory.pipeline()
+    batch_id = await approved(pipeline)
+    change = pipeline.approvals.store.change
+    fails = iter([True, True, True])
+
+    async def failing(batch_id: str, wanted: Any, payloads: Any = None, noting: Any = None) -> Any:
+        is_away = wanted.name == step and next(fails, False)
+        if is_stored or not is_away:
+            changed = await change(batch_id, wanted, payloads, noting)
+        if is_away:
+            raise ConnectionError("the store is away")
+        return changed
+
+    swap(pipeline.approvals.store, "change", failing)
+    began = memory.clock.now()
+    await memory.clock.run(pipeline.resume(batch_id))
+
+    assert memory.clock.now() - began == pytest.approx(0.1 if is_stored else 2.6)
+    assert ends(await memory.pipeline().outcome(batch_id)) == ["ok"]
+    assert len(memory.effects) == 1
 
 
 async def test_an_id_that_is_none_is_answered_as_a_result(memory: Place) -> None:

@@ -60,6 +60,9 @@ if TYPE_CHECKING:
 _PLANS = 5
 """How often a resume looks anew when others change the request while it looks."""
 
+WAITS_S = (0.1, 0.5, 2.0)
+"""Between the tries to store what has happened: a store that is away comes back in seconds."""
+
 
 class Resuming:
     """Resumes the approvals of one pipeline."""
@@ -253,12 +256,12 @@ class _Run:
             outcome = await self._ran(session, on_event)
         except BaseException:
             beating.cancel()
-            await asyncio.shield(self._written("release", Release(self._owner)))
+            await asyncio.shield(self._tried("release", Release(self._owner)))
             raise
         beating.cancel()
         for position, result in enumerate(outcome.results):
             await self._settle_rest(position, result)
-        await self._written("finish", Finish(self._owner, now=self._clock.wall()))
+        await self._kept("finish", Finish(self._owner, now=self._clock.wall()))
         return outcome
 
     async def _ran(
@@ -314,12 +317,12 @@ class _Run:
         )
 
     async def settle(self, position: int, result: ToolResult) -> None:
-        """Keep how a call ended. If that fails, nobody will know: it is then said to be unknown."""
+        """Keep how a call ended. If no try succeeds, it is said to be unknown from then on."""
         self._settled.add(position)
         end = "ok" if result.failure is None else result.failure.reason
         kept = self._envelope.put_result(position, "result", result)
         step = Settle(position, self._owner, end, now=self._clock.wall())
-        await self._written("settle", step, kept)
+        await self._kept("settle", step, kept)
 
     async def _settle_rest(self, position: int, result: ToolResult) -> None:
         """Keep the ends that came without the call's own doing."""
@@ -333,18 +336,28 @@ class _Run:
     ) -> Frozen:
         return await self._store.change(self._frozen.id, step, payloads)
 
-    async def _written(
+    async def _kept(
         self, what: str, step: Transition, payloads: Mapping[str, bytes] | None = None
-    ) -> bool:
-        """Write what has happened already; if that fails it is logged, and stays in doubt."""
+    ) -> None:
+        """Write what has happened already; what cannot be written stays in doubt."""
+        for wait_s in (*WAITS_S, None):
+            found = await self._tried(what, step, payloads)
+            # A conflict is final; and so it is said if a try before was stored after all.
+            if wait_s is None or isinstance(found, (Frozen, ApprovalConflict)):
+                return
+            await self._clock.sleep(wait_s)
+
+    async def _tried(
+        self, what: str, step: Transition, payloads: Mapping[str, bytes] | None = None
+    ) -> Frozen | BaseException:
+        """Try to write once; a failure is logged."""
         said = f"approval {self._frozen.id}: {what} could not be stored"
-        done = await guarded_async(said, lambda: self._change(step, payloads), lambda _: None)
-        return done is not None
+        return await guarded_async(said, lambda: self._change(step, payloads), lambda error: error)
 
     async def _beat(self) -> None:
         """Say again and again that it is still run."""
         while True:
             await self._clock.sleep(self._lease_s / 3)
             step = Renew(self._owner, now=self._clock.wall(), lease_s=self._lease_s)
-            if not await self._written("renewing its lease", step):
+            if not isinstance(await self._tried("renewing its lease", step), Frozen):
                 log.warning("approval %s may be taken over by another", self._frozen.id)
