@@ -4,6 +4,7 @@ The Python blocks of a page share a namespace and an event loop, all blocks shar
 page tells the harness more than it tells a reader:
 
     a first line that is a comment with a file's name    the block is saved under it as well
+    <!-- saved as NAME --> before a block                the same, where it can have no comment
     <!-- output --> before a text block                  what the block above printed, `…` anything
     <!-- not run: why --> before a block                 it is only looked at
     # exits with 5                                       ends a command that does not end well
@@ -41,6 +42,7 @@ QUICK_START = "Quick start"
 FENCE = re.compile(r"^(?P<ticks>```+)(?P<language>.*)$")
 COMMENT = re.compile(r"^<!-- (?P<said>.+?) -->$")
 FILE_NAME = re.compile(r"^# (?P<name>[\w-]+\.(?:py|toml|json))\n")
+SAVED_AS = re.compile(r"saved as (?P<name>[\w.-]+)")
 EXIT_CODE = re.compile(r"  # exits with (?P<code>\d+)$", re.MULTILINE)
 
 
@@ -128,7 +130,7 @@ class Run:
                     raise
 
     def _save(self, block: Block) -> None:
-        named = FILE_NAME.match(block.text)
+        named = FILE_NAME.match(block.text) or SAVED_AS.fullmatch(block.mark)
         if named is not None:
             (self._folder / named["name"]).write_text(block.text, encoding="utf-8")
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 
 from seawall.contract.annotations import Annotations, Risk
-
-if TYPE_CHECKING:
-    from seawall.contract.failure import Issue
+from seawall.contract.failure import Issue
 
 Executor = Callable[[dict[str, Any], Any], Any]
 """`async (arguments, context) -> ToolResult` or any value.
@@ -19,7 +17,7 @@ Text stays text; JSON-able values become text plus `structured_content`. An asyn
 streams: each item is progress, the last one the result. A plain function runs in a worker thread.
 """
 
-Check = Callable[[dict[str, Any]], "tuple[Any, tuple[Issue, ...]]"]
+Check = Callable[[dict[str, Any]], tuple[Any, tuple[Issue, ...]]]
 """A validator of the tool's own, after the schema: what the executor gets, and the faults.
 
 It may give typed values, which the executor then gets instead of the JSON arguments; spans,

@@ -18,6 +18,7 @@ import msgspec
 from seawall.contract.decision import Action, Decision
 from seawall.contract.errors import ConfigurationError, Fault
 from seawall.contract.failure import REASONS
+from seawall.contract.result import ToolResult
 from seawall.layers.risk_policies import AllowlistPolicy, CallPolicy, RiskPolicy
 from seawall.layers.risk_questions import (
     Answer,
@@ -29,14 +30,14 @@ from seawall.layers.risk_questions import (
     verdict_of,
 )
 from seawall.layers.risk_rules import RuledPolicy
+from seawall.pipeline.invocation import Invocation
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
 
     from seawall.contract.decision import Prepared
-    from seawall.contract.result import ToolResult
     from seawall.contract.tool import Tool
-    from seawall.pipeline.invocation import Handler, Invocation
+    from seawall.pipeline.invocation import Handler
     from seawall.pipeline.layer import LayerContext
     from seawall.pipeline.session import Permissions
 
@@ -46,7 +47,7 @@ APPROVED = "risk_gate:approved"
 MAX_REASON = 300
 
 
-Later = Callable[["Invocation", Decision], "Awaitable[ToolResult | None]"]
+Later = Callable[[Invocation, Decision], Awaitable[ToolResult | None]]
 """Gives the answer for now to a call that waits for a person; None if it cannot wait."""
 
 

@@ -8,11 +8,11 @@ import msgspec
 
 from seawall.contract.content import TextContent
 from seawall.contract.failure import FailureCode
+from seawall.orchestration.loop_judge import Judge  # noqa: TC001 - msgspec reads it at run time
 from seawall.policy.settings import Bounds, LoopSettings, check_bounds, loop_bounds, within
 
 if TYPE_CHECKING:
     from seawall.contract.result import ToolResult
-    from seawall.orchestration.loop_judge import Judge
 
 LAYER = "loop_detector"
 

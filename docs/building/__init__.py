@@ -1,0 +1,1 @@
+"""What the site has beyond the pages, added while it is built; see `../conf.py`."""

@@ -1,0 +1,139 @@
+"""What a user can set or meet stands somewhere in the pages, checked against the code."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import seawall
+import seawall.testing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import ModuleType
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = {path: path.read_text(encoding="utf-8") for path in DOCS.rglob("*.md")}
+SOURCES = sorted((ROOT / "src" / "seawall").rglob("*.py"))
+VARIABLE = re.compile(r'"((?:SEAWALL|PROMETHEUS|XDG)_[A-Z_]+)"|`((?:NO)_[A-Z]+)`')
+LISTED = re.compile(r"^\| `(\w+)` \|", re.MULTILINE)
+HOMES: dict[str, ModuleType] = {"seawall": seawall, "seawall.testing": seawall.testing}
+NAMES = [(home, name) for home, module in HOMES.items() for name in module.__all__]
+
+
+def code_in(text: str) -> str:
+    blocks = re.findall(r"^```\w+\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    rest = re.sub(r"^```\w+\n.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    return "\n".join([*blocks, *re.findall(r"`([^`]+)`", rest)])
+
+
+CODE = "\n".join(map(code_in, PAGES.values()))
+
+
+def test_every_variable_of_the_environment_is_listed() -> None:
+    page = PAGES[DOCS / "reference" / "environment.md"]
+    read = {
+        "".join(found)
+        for path in SOURCES
+        for found in VARIABLE.findall(path.read_text(encoding="utf-8"))
+    }
+
+    assert len(read) >= 8
+    assert [name for name in sorted(read) if f"`{name.rstrip('_')}" not in page] == []
+
+
+def test_every_extra_is_listed() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    page = PAGES[DOCS / "reference" / "environment.md"]
+
+    listed = re.findall(r"`([\w-]+)`", "".join(re.findall(r"^\| (`.*?) \|", page, re.MULTILINE)))
+
+    assert [name for name in project["optional-dependencies"] if name not in listed] == []
+
+
+def keys_of(schema: Any) -> Iterator[str]:
+    """Every key that the JSON Schema of policy files gives a name to."""
+    if isinstance(schema, dict):
+        properties = schema.get("properties", {})
+        yield from properties
+        for value in schema.values():
+            yield from keys_of(value)
+    elif isinstance(schema, list):
+        for value in schema:
+            yield from keys_of(value)
+
+
+def test_every_key_of_a_policy_file_is_told() -> None:
+    schema = json.loads((ROOT / "policies" / "policy.schema.json").read_text(encoding="utf-8"))
+    keys = set(keys_of(schema))
+
+    assert len(keys) > 80
+    assert [key for key in sorted(keys) if not re.search(rf"\b{re.escape(key)}\b", CODE)] == []
+
+
+def test_every_public_name_is_listed_once_in_the_reference() -> None:
+    listed = [
+        ("seawall.testing" if path.stem == "testing" else "seawall", name)
+        for path, text in PAGES.items()
+        if path.parent.name == "reference"
+        for name in LISTED.findall(text)
+        if path.stem not in {"environment", "commands"}
+    ]
+
+    assert sorted(listed) == sorted(NAMES)
+
+
+def parts_of(kind: type) -> Iterator[tuple[str, Any]]:
+    """The public methods and properties that a class adds, with their functions."""
+    for name, value in vars(kind).items():
+        if not name.startswith("_"):
+            found = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
+            if inspect.isfunction(found):
+                yield name, found
+
+
+@pytest.mark.parametrize(("home", "name"), NAMES)
+def test_a_public_name_says_what_it_is_and_so_does_each_of_its_methods(
+    home: str, name: str
+) -> None:
+    value = getattr(HOMES[home], name)
+    if not (inspect.isclass(value) or inspect.isfunction(value)):
+        return  # constants and aliases are told where they are made
+
+    undocumented = (
+        [part for part, function in (*parts_of(value), ("itself", value)) if not function.__doc__]
+        if inspect.isclass(value)
+        else []
+        if value.__doc__
+        else ["itself"]
+    )
+
+    assert undocumented == []
+
+
+@pytest.mark.parametrize(("home", "name"), NAMES)
+def test_a_public_class_can_be_asked_how_it_is_made(home: str, name: str) -> None:
+    value = getattr(HOMES[home], name)
+    if inspect.isclass(value) and not issubclass(value, BaseException):
+        inspect.signature(value)
+
+
+NUMBERS = re.compile(r"\d\s?(?:µs|ms|×|% of|calls/s|/s\b|MB\b)")
+
+
+def test_a_page_with_measured_numbers_in_a_table_names_the_command_that_made_them() -> None:
+    silent = []
+    for path, text in PAGES.items():
+        tables = "\n".join(re.findall(r"^\|.*\|$", text, re.MULTILINE))
+        measured = re.search(r"\b(?:median|measured|p99|p95)\b", tables) and NUMBERS.search(tables)
+        if measured and not re.search(r"python -m tests\.|seawall \w+", code_in(text)):
+            silent.append(path.name)
+
+    assert silent == []
