@@ -21,7 +21,9 @@ async def _sent(sizes: list[int]) -> list[bytes]:
     async def receive() -> Any:
         raise AssertionError
 
-    stream = Stream(Asked({"headers": []}, receive, send), SystemClock())
+    stream = Stream(
+        Asked({"method": "GET", "path": "/events", "headers": []}, receive, send), SystemClock()
+    )
     for number, size in enumerate(sizes):
         stream.put("event", f"{number} {'x' * size}")
     stream.end()

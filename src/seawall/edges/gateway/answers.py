@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 JSON = b"application/json"
 
+_encoded = msgspec.json.Encoder(enc_hook=str).encode
+
 CLIENT_GONE = "client_gone"
 """Why a call was cancelled whose client closed the connection."""
 
@@ -107,13 +109,13 @@ class Answer(msgspec.Struct, frozen=True):
 
 def json_answer(value: Any, status: int = 200) -> Answer:
     """Answer with a value as JSON."""
-    return Answer(status, msgspec.json.encode(value, enc_hook=str))
+    return Answer(status, _encoded(value))
 
 
 def answer_of(result: ToolResult, request_id: str = "", *, headers: Headers = ()) -> Answer:
     """Say a result over HTTP."""
     failure = result.failure
-    body = msgspec.json.encode(body_of(result, request_id), enc_hook=str)
+    body = _encoded(body_of(result, request_id))
     if failure is None:
         return Answer(200, body, headers)
     if failure.retry_after_s is not None:

@@ -48,6 +48,9 @@ class DecisionBody(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
+_read_decision = msgspec.json.Decoder(DecisionBody).decode
+
+
 class ApprovalDesk:
     """The requests of a pipeline, over HTTP."""
 
@@ -113,7 +116,7 @@ class ApprovalDesk:
     async def decided(self, asked: Asked) -> Answer:
         """Approve, deny or withdraw; what is approved as a whole runs."""
         self._guard.demand(asked, "approve")
-        body: DecisionBody = await asked.json(self._max_body, DecisionBody)
+        body = await asked.json(self._max_body, _read_decision)
         await self._found(asked)
         approval_id, by = asked.part("id"), asked.client.name
         desk = self._desk

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
 
 from seawall.contract.failure import FailureCode
-from seawall.edges.gateway.answers import refusal
+from seawall.edges.gateway.answers import JSON, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
@@ -20,10 +21,16 @@ if TYPE_CHECKING:
     Receive = Callable[[], Awaitable[Message]]
     Send = Callable[[Message], Awaitable[None]]
 
+T = TypeVar("T")
+
 NO_STORE = (b"cache-control", b"no-store")
 NO_SNIFF = (b"x-content-type-options", b"nosniff")
+_OF_POST = (NO_SNIFF,)
 FIXED = (NO_STORE, NO_SNIFF)
 """Headers of every answer; what POST gives is kept by nobody anyway."""
+
+WHOLE = "seawall.whole"
+"""Extension of a server that takes an answer in one message, head and body together."""
 
 MAX_FIELDS = 100
 """Parameters behind the question mark."""
@@ -55,19 +62,22 @@ class Refused(Exception):  # noqa: N818  # it carries an answer
 class Asked:
     """One HTTP request."""
 
-    __slots__ = ("_scope", "client", "headers", "receive", "send")
+    __slots__ = ("_scope", "client", "headers", "method", "path", "receive", "send")
 
     def __init__(self, scope: Message, receive: Receive, send: Send) -> None:
         self._scope = scope
         self.receive = receive
         self.send = send
+        self.method: str = scope["method"]
+        self.path: str = scope["path"]
+        """Without the query."""
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
         self.client: Client
 
     @property
     def header_bytes(self) -> int:
         """Size of all headers, those that came more than once too."""
-        return sum(len(name) + len(value) for name, value in self._scope["headers"])
+        return len(b"".join(chain.from_iterable(self._scope["headers"])))
 
     def repeated(self) -> str:
         """Name a header that came twice and may come once; empty if there is none."""
@@ -76,18 +86,6 @@ class Asked:
             return ""
         names = [name for name, _ in sent if name in _ONCE]
         return next((name.decode() for name in names if names.count(name) > 1), "")
-
-    @property
-    def method(self) -> str:
-        """Such as GET."""
-        method: str = self._scope["method"]
-        return method
-
-    @property
-    def path(self) -> str:
-        """Without the query."""
-        path: str = self._scope["path"]
-        return path
 
     def header(self, name: bytes) -> str:
         """Give a header as text; empty if it is absent."""
@@ -131,28 +129,35 @@ class Asked:
 
     async def answer(self, answer: Answer) -> None:
         """Send the answer; a client that is gone does not matter."""
-        size = (b"content-length", b"%d" % len(answer.body))
-        fixed = (NO_SNIFF,) if self.method == "POST" else FIXED
-        headers = [(b"content-type", answer.media), size, *fixed, *answer.headers]
+        fixed = _OF_POST if self.method == "POST" else FIXED
+        headers = ((b"content-type", answer.media), *fixed, *answer.headers)
+        status, body = answer.status, answer.body
+        if WHOLE in self._scope.get("extensions", ()):
+            await self.send({"type": WHOLE, "status": status, "headers": headers, "body": body})
+            return
+        size = (b"content-length", b"%d" % len(body))
         await self.send(
-            {"type": "http.response.start", "status": answer.status, "headers": headers}
+            {"type": "http.response.start", "status": status, "headers": [size, *headers]}
         )
-        body = b"" if self.method == "HEAD" else answer.body
-        await self.send({"type": "http.response.body", "body": body})
+        await self.send(
+            {"type": "http.response.body", "body": b"" if self.method == "HEAD" else body}
+        )
 
     async def gone(self) -> None:
         """Return when the client has closed the connection."""
         while (await self.receive())["type"] != "http.disconnect":
             pass
 
-    async def json(self, limit: int, kind: Any) -> Any:
+    async def json(self, limit: int, read: Callable[[bytes], T]) -> T:
         """Read a body of JSON of a known shape; refuses other types, shapes and sizes."""
-        media = self.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
-        if media != b"application/json":
-            raise Refused(_not_json(media))
+        media = self.headers.get(b"content-type", b"")
+        if media != JSON:
+            media = media.partition(b";")[0].strip().lower()
+            if media != JSON:
+                raise Refused(_not_json(media))
         body = await self.body(limit)
         try:
-            return msgspec.json.decode(body, type=kind)
+            return read(body)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             if b"upgrade" in self.headers:
                 raise Refused(bad_request(_UPGRADE)) from error

@@ -17,7 +17,7 @@ from seawall.edges.gateway.kept_answers import KeptAnswers
 from seawall.edges.gateway.quota import quota_headers
 from seawall.edges.gateway.sessions import Sessions
 from seawall.edges.gateway.stream import Stream, event_of
-from seawall.pipeline.clock import SystemClock
+from seawall.pipeline.clock import Deadlines, SystemClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -26,10 +26,9 @@ if TYPE_CHECKING:
     from seawall.edges.gateway.asked import Asked
     from seawall.edges.gateway.settings import GatewaySettings
     from seawall.orchestration.pipeline import Pipeline
-    from seawall.pipeline.clock import Clock
     from seawall.pipeline.invocation import Progress
 
-EVENTS = "text/event-stream"
+EVENTS = b"text/event-stream"
 MAX_SECONDS = 86_400
 UNWATCHED_S = 0.02
 """How long a call runs before it is looked whether its client is still there."""
@@ -47,6 +46,9 @@ class CallBody(msgspec.Struct, frozen=True, rename="camel"):
     deadline_s: float | None = msgspec.field(default=None, name="deadlineS")
 
 
+_read_call = msgspec.json.Decoder(CallBody).decode
+
+
 class Calls:
     """Runs the calls of clients."""
 
@@ -54,7 +56,10 @@ class Calls:
         self.pipeline = pipeline
         self.sessions = Sessions(settings.session_limit)
         self.kept = KeptAnswers(pipeline.clock.now, settings.keep_answers_s)
-        self._clock = SystemClock()
+        # Kept with what else of the pipeline is bound to an event loop, and begun anew with it.
+        self._unwatched: Deadlines = pipeline.states.shared("gateway").slot(
+            "unwatched", lambda: Deadlines(SystemClock(), UNWATCHED_S)
+        )
         self._max_body = settings.max_body_bytes
         self._detached: set[asyncio.Task[Answer]] = set()
         self.stopping = False
@@ -62,11 +67,11 @@ class Calls:
 
     async def serve(self, asked: Asked, *, released: Callable[[str], bool] | None = None) -> None:
         """Read the request, run the call, answer. `released` narrows which tools may be called."""
-        body: CallBody = await asked.json(self._max_body, CallBody)
+        body = await asked.json(self._max_body, _read_call)
         if released is not None and not released(body.tool):
             raise Refused(_not_released(body.tool))
         call = _Call(self, asked, body)
-        if EVENTS in asked.header(b"accept"):
+        if EVENTS in asked.headers.get(b"accept", b""):
             await self._streamed(asked, call)
         else:
             await asked.answer(await self._attended(asked, call, call.run(None)))
@@ -77,7 +82,8 @@ class Calls:
         """Run a call while its client is there; it goes on without the client if it is detached."""
         if call.detached:
             return await self._detachable(asked, work)
-        watch = _Watch(asked, self._clock)
+        watch = _Watch(asked)
+        self._unwatched.enter(watch)
         try:
             return await work
         except asyncio.CancelledError:
@@ -87,6 +93,7 @@ class Calls:
                 raise
             return call.broken_off()
         finally:
+            self._unwatched.leave(watch)
             watch.end()
 
     async def _detachable(self, asked: Asked, work: Coroutine[Any, Any, Answer]) -> Answer:
@@ -139,14 +146,16 @@ class _Watch:
     watching would have run.
     """
 
-    def __init__(self, asked: Asked, clock: Clock) -> None:
+    __slots__ = ("_asked", "_gone", "_task", "_watching")
+
+    def __init__(self, asked: Asked) -> None:
         self._asked = asked
         self._task: asyncio.Task[Any] = asyncio.current_task()  # type: ignore[assignment]  # a request always has one
         self._gone = False
         self._watching: asyncio.Task[None] | None = None
-        self._timer = clock.call_later(UNWATCHED_S, self._begin)
 
-    def _begin(self) -> None:
+    def expire(self) -> None:
+        """Begin to watch."""
         self._watching = asyncio.ensure_future(self._watch())
 
     async def _watch(self) -> None:
@@ -160,13 +169,24 @@ class _Watch:
 
     def end(self) -> None:
         """Watch no more."""
-        self._timer.cancel()
         if self._watching is not None:
             self._watching.cancel()
 
 
 class _Call:
     """The call that one request asks for."""
+
+    __slots__ = (
+        "_arguments",
+        "_body",
+        "_client",
+        "_id",
+        "_kept",
+        "_key",
+        "_pipeline",
+        "_session",
+        "_tool",
+    )
 
     def __init__(self, calls: Calls, asked: Asked, body: CallBody) -> None:
         self._pipeline = calls.pipeline
@@ -176,10 +196,10 @@ class _Call:
         self._key = identifier(asked.header(b"idempotency-key"), "Idempotency-Key")
         self._client = asked.client.name
         session_id = identifier(body.session_id, "sessionId")
-        for name, seconds in (("timeoutS", body.timeout_s), ("deadlineS", body.deadline_s)):
-            if seconds is not None and not 0 < seconds <= MAX_SECONDS:
-                said = f"{name} must be above 0 and at most {MAX_SECONDS}"
-                raise Refused(bad_request(said))
+        if body.timeout_s is not None:
+            _check_seconds(body.timeout_s, "timeoutS")
+        if body.deadline_s is not None:
+            _check_seconds(body.deadline_s, "deadlineS")
         self._session = calls.sessions.session_of(self._client, session_id)
         self._arguments = _text(body.arguments)
         self._tool = self._pipeline.registry.get(body.tool)
@@ -217,9 +237,9 @@ class _Call:
         """Say that the gateway ended before the call did."""
         return _unknown(self._id, self._body.tool, "the gateway was stopped")
 
-    async def _result(self, on_progress: Progress | None) -> ToolResult:
+    def _result(self, on_progress: Progress | None) -> Coroutine[Any, Any, ToolResult]:
         body = self._body
-        return await self._pipeline.call(
+        return self._pipeline.call(
             body.tool,
             self._arguments,
             call_id=self._id,
@@ -237,10 +257,15 @@ class _Call:
 
 def _text(raw: msgspec.Raw) -> str | None:
     """Give arguments as the text they were, so that they are read once, by the pipeline."""
-    text = bytes(raw)
-    if text == b"null":
+    text = str(raw, "utf-8")
+    if text == "null":
         return None
-    return msgspec.json.decode(text, type=str) if text[:1] == b'"' else text.decode()
+    return msgspec.json.decode(text, type=str) if text[:1] == '"' else text
+
+
+def _check_seconds(seconds: float, name: str) -> None:
+    if not 0 < seconds <= MAX_SECONDS:
+        raise Refused(bad_request(f"{name} must be above 0 and at most {MAX_SECONDS}"))
 
 
 def _progress(report: Any, done: float | None, total: float | None) -> dict[str, Any]:

@@ -32,12 +32,17 @@ NOBODY = Client("nobody", frozenset())
 _CHALLENGE = ((b"www-authenticate", b'Bearer realm="seawall"'),)
 _SCHEME = b"bearer "
 
+MAX_SEEN_HOSTS = 64
+"""A name may come with any port."""
+
 
 class Guard:
     """Lets requests in, and says whose they are."""
 
     def __init__(self, settings: GatewaySettings, now: Callable[[], float]) -> None:
         self._hosts = settings.hosts
+        self._seen_hosts: set[bytes] = set()
+        """Hosts as they were sent, and found to be ours: nearly every request sends the same."""
         self._tokens = settings.tokens
         self._without = NOBODY if settings.asks_callers else ANYBODY
         self._max_header_bytes = settings.max_header_bytes
@@ -59,13 +64,20 @@ class Guard:
             raise Refused(_too_many(self._max_header_bytes))
         if repeated := asked.repeated():
             raise Refused(bad_request(f"the header {repeated} came more than once"))
-        host = headers.get(b"host", b"").decode("latin-1").lower()
-        if host not in self._hosts and without_port(host) not in self._hosts:
-            raise Refused(_wrong_host(host))
+        host = headers.get(b"host", b"")
+        if host not in self._seen_hosts:
+            self._check_host(host)
         origin = headers.get(b"origin")
-        if origin is not None and origin.decode("latin-1").lower().partition("://")[2] != host:
+        if origin is not None and origin.lower().partition(b"://")[2] != host.lower():
             raise Refused(_wrong_origin())
         asked.client = self._client(headers.get(b"authorization"))
+
+    def _check_host(self, sent: bytes) -> None:
+        host = sent.decode("latin-1").lower()
+        if host not in self._hosts and without_port(host) not in self._hosts:
+            raise Refused(_wrong_host(host))
+        if len(self._seen_hosts) < MAX_SEEN_HOSTS:
+            self._seen_hosts.add(sent)
 
     def demand(self, asked: Asked, scope: str) -> None:
         """Refuse a client that lacks a scope."""

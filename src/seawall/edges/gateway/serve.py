@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from seawall.contract.errors import ConfigurationError, Fault
 from seawall.edges.addresses import listen
 from seawall.edges.gateway.app import Gateway
+from seawall.edges.gathering import Turn
 
 if TYPE_CHECKING:
     import socket
@@ -71,6 +72,7 @@ def server_of(gateway: Gateway) -> uvicorn.Server:
 
     class Bounded(Connection):
         max_header_bytes = settings.max_header_bytes
+        turn = Turn()
 
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
