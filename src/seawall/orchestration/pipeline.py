@@ -49,7 +49,7 @@ from seawall.pipeline.context import MAX_DEPTH
 from seawall.pipeline.digest import Digester
 from seawall.pipeline.foreign import attempted, told
 from seawall.pipeline.invocation import Handler, Invocation, Progress
-from seawall.pipeline.session import Session
+from seawall.pipeline.session import OneCall, Session
 from seawall.pipeline.state import StateTable
 from seawall.pipeline.threads import Threads, depth
 from seawall.policy.build import Builder, Given, listed
@@ -306,6 +306,8 @@ class Pipeline:
         call_id = call_id if isinstance(call_id, str) else _id_of(call_id)
         route = self._routes.get(name) if isinstance(name, str) else None
         watch = self._loop_of_all if session is None else self.loop_detector
+        if session.__class__ is OneCall:
+            watch = None
         if route is None:
             return self._unknown(name, arguments, call_id, session or self._session, watch)
         self._home.enter()

@@ -120,6 +120,12 @@ class Session:
         return _Offering(self, services)
 
 
+class OneCall(Session):
+    """A session of a single call, that nobody comes back to: loops are not looked for in it."""
+
+    __slots__ = ()
+
+
 class _Offering(Session):
     """A session as one call sees it."""
 

@@ -14,7 +14,9 @@ from seawall import (
     FailureCode,
     Pipeline,
     Policies,
+    Risk,
     RunPolicy,
+    Tool,
     ToolContext,
     ToolFailed,
     tool,
@@ -54,6 +56,65 @@ async def test_arguments_may_be_json_text_as_models_write_it() -> None:
         response = await call(client, "add", '{"a": "1", "b": 2,}')
 
     assert response.json()["structuredContent"] == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "given"),
+    [
+        ('{"a": 1, "b": "x"}', {"a": 1, "b": "x"}),
+        ('{"a": 1.5, "b": null, "c": true}', {"a": 1.5, "b": None, "c": True}),
+        ('{"a": "http://x: y", "b": "{[\\""}', {"a": "http://x: y", "b": '{["'}),
+        ('{"a": {"b": [1, {"c": 2}]}, "d": [3]}', {"a": {"b": [1, {"c": 2}]}, "d": [3]}),
+        ('{"a": {}}', {"a": {}}),
+        ('{"a": 123456789012345678901234567890}', {"a": 123456789012345678901234567890}),
+        ("{}", {}),
+        ("null", {}),
+        ('""', {}),
+    ],
+)
+async def test_arguments_reach_the_tool_as_they_were_sent(arguments: str, given: Any) -> None:
+    seen: list[Any] = []
+
+    async def note(arguments: dict[str, Any], _: ToolContext) -> str:
+        seen.append(arguments)
+        return "noted"
+
+    async with asking([Tool("note", "Note.", {"type": "object"}, note, risk=Risk.LOW)]) as client:
+        response = await client.post(
+            "/tools/call",
+            content=f'{{"tool": "note", "arguments": {arguments}}}',
+            headers={"content-type": "application/json"},
+        )
+
+    assert (response.status_code, seen) == (200, [given])
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ['{"a": 1, "b": 2, "a": 3}', '{"a": 1, "b": 2, "c": {"d": 1, "d": 2}}'],
+)
+async def test_a_key_that_comes_twice_is_refused_and_nothing_runs(arguments: str) -> None:
+    async with asking() as client:
+        response = await client.post(
+            "/tools/call",
+            content=f'{{"tool": "add", "arguments": {arguments}}}',
+            headers={"content-type": "application/json"},
+        )
+
+    assert response.status_code == 422
+    assert "appears twice" in response.json()["failure"]["message"]
+
+
+async def test_equal_calls_without_a_session_are_no_loop() -> None:
+    async with asking() as client:
+        alone = [(await call(client, "add", {"a": 1, "b": 2})).status_code for _ in range(8)]
+        together = [
+            (await call(client, "add", {"a": 1, "b": 2}, sessionId="s")).status_code
+            for _ in range(8)
+        ]
+
+    assert alone == [200] * 8
+    assert together[-1] == 403
 
 
 async def test_an_unknown_tool_is_404_with_hints_and_nothing_runs() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from seawall.pipeline.session import Session
+from seawall.pipeline.session import OneCall, Session
 
 
 class Sessions:
@@ -20,7 +20,7 @@ class Sessions:
     def session_of(self, client: str, session_id: str) -> Session:
         """Give the session of that id, or one for this call alone if there is no id."""
         if not session_id:
-            return Session(caller=client)
+            return OneCall(caller=client)
         key = (client, session_id)
         found = self._sessions.get(key)
         if found is None:
