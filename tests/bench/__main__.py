@@ -1,236 +1,122 @@
-"""Measure the chain. `python -m tests.bench [--short] [--json FILE] [--check]`.
+"""Measure, show, compare: `python -m tests.bench [SUBJECT …] [--check | --store] [--json FILE]`.
 
-    ×T   median of the paired ratios to one `asyncio.timeout` block
-    ×V   the same to one bare check of the same value by jsonschema-rs
-
-`--check` fails if the full default chain costs more than 3.3 ×T, or the argument check of a valid
-mapping, with its search for what is no JSON and its copy, more than 4 ×V; as long as that is so in
-three runs out of three.
+`--check` fails if a ratio is worse than the stored one by more than a quarter, or above an aim that
+the stored one meets with margin, in three runs out of three; only what looks worse is run again.
+`--store` renews the stored ratios of this series of CPython and the tables on the page.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import json
-import platform
 import sys
+import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import jsonschema_rs
-from tests.bench.measure import Case, Row, measured
-
-from seawall import Annotations, BreakerPolicy, Pipeline, Policies, RunPolicy, Session, Tool
-from seawall.pipeline.arguments.prepare import preparing
-from seawall.pipeline.invocation import Invocation
+import msgspec
+from tests.bench import chain, crowds, failures, peers, scale, starts
+from tests.bench.measure import Pair, Row, measured
+from tests.bench.ratios import Key, Results, here, series, store, stored, worse
+from tests.bench.tables import PAGE, plain, written
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Awaitable, Callable, Collection
 
-BOUND = 3.3
-"""The aim is 3; a median of one run lies up to a tenth beside that of another."""
-CHECK_BOUND = 4.0
+ROUNDS, FEW = 45, 15
+RUNS = 3
 
-POLICY = RunPolicy(
-    timeout_s=30,
-    max_retries=1,
-    base_delay_s=0.4,
-    rate="1000000000/minute",  # nothing is refused
-    breaker=BreakerPolicy(),
-)
-
-FLAT = {
-    "type": "object",
-    "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
-    "required": ["a", "b"],
+SUBJECTS: dict[str, Callable[[], Awaitable[list[Pair]]]] = {
+    "starts": starts.pairs,
+    "scale": scale.pairs,
+    "chain": chain.pairs,
+    "failures": failures.pairs,
+    "crowds": crowds.pairs,
+    "peers": peers.pairs,
 }
-
-NESTED = {
-    "type": "object",
-    "properties": {
-        **{f"text_{n}": {"type": "string", "maxLength": 100} for n in range(4)},
-        **{f"number_{n}": {"type": "integer", "minimum": 0} for n in range(4)},
-        "kind": {"enum": ["fast", "deep"]},
-        "flags": {"type": "array", "items": {"type": "string"}, "maxItems": 8},
-        "inside": {
-            "type": "object",
-            "properties": {"x": {"type": "number"}, "y": {"type": "number"}},
-            "required": ["x", "y"],
-        },
-        "all": {"type": "boolean"},
-    },
-    "required": ["text_0", "number_0", "inside"],
-}
-
-FLAT_GIVEN: dict[str, Any] = {"a": 1, "b": 2}
-NESTED_GIVEN: dict[str, Any] = {
-    **{f"text_{n}": "some words" for n in range(4)},
-    **{f"number_{n}": n for n in range(4)},
-    "kind": "fast",
-    "flags": ["one", "two"],
-    "inside": {"x": 1.5, "y": 2.5},
-    "all": True,
-}
+ALONE = ("starts", "scale")
+"""Run before the others, whose frameworks would weigh on them; the others run interleaved."""
 
 
-async def answer(arguments: dict[str, Any], context: Any) -> str:
-    return "ok"
+async def run(
+    subjects: Collection[str], rounds: int, only: Collection[Key] | None = None
+) -> dict[str, list[Row]]:
+    """Measure subjects; of their rows only some, if `only` says which."""
 
+    def wanted(key: Key) -> bool:
+        return only is None or key in only
 
-def answer_sync(arguments: dict[str, Any], context: Any) -> str:
-    return "ok"
-
-
-def a_tool(name: str, schema: dict[str, Any], executor: Any = answer) -> Tool:
-    return Tool(name, "Answers.", schema, executor, annotations=Annotations.for_reading())
-
-
-def cases() -> dict[str, Case]:
-    tools = [
-        a_tool("flat", FLAT),
-        a_tool("nested", NESTED),
-        a_tool("sync", FLAT, answer_sync),
-    ]
-    full = Pipeline(tools, policies=Policies(default=POLICY))
-    bare = Pipeline(tools, layers=[])
-
-    def calling(pipeline: Pipeline, name: str, given: Any) -> Case:
-        async def run(times: int) -> None:
-            call = pipeline.call
-            for _ in range(times):
-                await call(name, given)
-
-        return run
-
-    found = {
-        "full chain, 2 fields, mapping": calling(full, "flat", FLAT_GIVEN),
-        "full chain, 2 fields, JSON text": calling(full, "flat", json.dumps(FLAT_GIVEN)),
-        "full chain, 12 fields, mapping": calling(full, "nested", NESTED_GIVEN),
-        "full chain, 12 fields, JSON text": calling(full, "nested", json.dumps(NESTED_GIVEN)),
-        "full chain, sync tool": calling(full, "sync", FLAT_GIVEN),
-        "no layers": calling(bare, "flat", FLAT_GIVEN),
-    }
-    for name in ("argument_check", "rate_limit", "retry", "breaker", "timeout", "risk_gate"):
-        alone = Pipeline(tools, policies=Policies(default=POLICY), layers=[name])
-        found[f"{name} alone"] = calling(alone, "flat", FLAT_GIVEN)
-    found["to_thread"] = to_thread
-    found["bare await"] = bare_await
+    found: dict[str, list[Row]] = {}
+    together = [subject for subject in subjects if subject not in ALONE]
+    for group in (*((one,) for one in ALONE if one in subjects), together):
+        pairs = [
+            (subject, pair)
+            for subject in group
+            for pair in await SUBJECTS[subject]()
+            if wanted((pair.name, pair.against))
+        ]
+        rows = await measured([pair for _, pair in pairs], rounds=rounds)
+        for (subject, _), row in zip(pairs, rows, strict=True):
+            found.setdefault(subject, []).append(row)
+    if "scale" in subjects:
+        sizes = [await measure() for key, measure in scale.MEASURES.items() if wanted(key)]
+        found.setdefault("scale", []).extend(sizes)
     return found
 
 
-TEXT = {
-    "type": "object",
-    "properties": {"query": {"type": "string"}, "limit": {"type": "integer"}},
-    "required": ["query"],
-}
-TEXT_GIVEN: dict[str, Any] = {"query": "some words", "limit": 5}
-CHECKED = {
-    "argument check, 2 integers": (FLAT, FLAT_GIVEN),
-    "argument check, text and integer": (TEXT, TEXT_GIVEN),
-}
-
-
-def checking(schema: dict[str, Any], given: dict[str, Any]) -> tuple[Case, Case]:
-    """Preparing a call as the pipeline does, and a bare check of the same value."""
-    tool = a_tool("checked", schema)
-    prepare = preparing(tool, POLICY)
-    call = Invocation(tool, POLICY, prepare, given, "c", Session(), 0.0)
-    is_valid = jsonschema_rs.Draft202012Validator(schema).is_valid
-
-    async def prepared(times: int) -> None:
-        for _ in range(times):
-            prepare(call)
-
-    async def bare(times: int) -> None:
-        for _ in range(times):
-            is_valid(given)
-
-    return prepared, bare
-
-
-def measured_checks(names: Iterable[str], rounds: int) -> list[Row]:
-    found: list[Row] = []
-    for name in names:
-        case, baseline = checking(*CHECKED[name])
-        found += asyncio.run(measured({name: case}, baseline, rounds=rounds))
+def still_worse(results: Results, rounds: int) -> dict[Key, list[float]]:
+    """Rows above their bound in each of three runs, with what they were."""
+    before = stored().get(series())
+    if before is None:
+        sys.exit(f"no ratios are stored for CPython {series()}: run with --store first")
+    rows = results.by_key()
+    found = {key: [rows[key].ratio, limit] for key, limit in worse(rows.values(), before).items()}
+    for _ in range(RUNS - 1):
+        if not found:
+            break
+        subjects = [name for name, of in results.subjects.items() if {r.key for r in of} & {*found}]
+        again = asyncio.run(run(subjects, rounds, found))
+        rows = {row.key: row for some in again.values() for row in some}
+        limits = worse(rows.values(), before)
+        found = {key: [*was, rows[key].ratio] for key, was in found.items() if key in limits}
     return found
-
-
-async def bare_await(times: int) -> None:
-    for _ in range(times):
-        await answer(FLAT_GIVEN, None)
-
-
-async def to_thread(times: int) -> None:
-    for _ in range(times):
-        await asyncio.to_thread(answer_sync, FLAT_GIVEN, None)
-
-
-async def timeout_block(times: int) -> None:
-    for _ in range(times):
-        async with asyncio.timeout(30):
-            await answer(FLAT_GIVEN, None)
-
-
-UNITS = {
-    "×T": "relative to one asyncio.timeout block",
-    "×V": "relative to one bare check by jsonschema-rs",
-}
-
-
-def table(rows: list[Row], unit: str = "×T") -> str:
-    lines = [
-        f"CPython {platform.python_version()}; {unit} is {UNITS[unit]}",
-        "",
-        f"{'case':36} {'min µs':>8} {'median µs':>10} {unit:>7} {'min':>6} {'max':>7}",
-    ]
-    lines.extend(
-        f"{row.name:36} {row.min_us:8.2f} {row.median_us:10.2f} {row.ratio:7.2f}"
-        f" {row.ratio_min:6.2f} {row.ratio_max:7.2f}"
-        for row in rows
-    )
-    return "\n".join(lines)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.bench")
-    parser.add_argument("--short", action="store_true", help="fewer rounds, and check the bound")
-    parser.add_argument("--check", action="store_true", help="fail above the bound")
-    parser.add_argument("--json", type=Path, help="write the rows to a file")
-    options = parser.parse_args()
-    rounds = 15 if options.short else 45
-
-    rows = asyncio.run(measured(cases(), timeout_block, rounds=rounds))
-    checks = measured_checks(CHECKED, rounds)
-    print(table(rows))  # noqa: T201  # what the command is for
-    print(f"\n{table(checks, '×V')}")  # noqa: T201  # as above
+    options = _options()
+    warnings.simplefilter("ignore")  # what peers deprecate is no matter of ours
+    rounds = FEW if options.short or options.check else ROUNDS
+    results = Results(here(), asyncio.run(run(options.subjects or SUBJECTS, rounds)))
+    for subject, rows in results.subjects.items():
+        print(f"\n{subject}, CPython {results.python}\n\n{plain(rows)}")  # noqa: T201  # what the command is for
     if options.json:
-        shown = [row._asdict() for row in (*rows, *checks)]
-        options.json.write_text(json.dumps(shown, indent=2) + "\n")
-    if not (options.short or options.check):
+        options.json.write_bytes(msgspec.json.format(msgspec.json.encode(results)) + b"\n")
+    if options.store:
+        store(results)
+        PAGE.write_text(written(PAGE.read_text(), stored()))
+    if not options.check:
         return 0
-    full = "full chain, 2 fields, mapping"
-
-    def again(name: str) -> Row:
-        if name in CHECKED:
-            return measured_checks([name], rounds)[0]
-        return asyncio.run(measured({name: cases()[name]}, timeout_block, rounds=rounds))[0]
-
-    bounds = {full: BOUND, **dict.fromkeys(CHECKED, CHECK_BOUND)}
-    failed = [row for row in (*rows, *checks) if not _holds(row, bounds.get(row.name), again)]
+    failed = still_worse(results, rounds)
+    for (name, against), (first, limit, *more) in failed.items():
+        told = ", ".join(f"{ratio:.3g}" for ratio in (first, *more))
+        print(f"{name}, against {against}: {told}; at most {limit:.3g}")  # noqa: T201  # as above
     return 1 if failed else 0
 
 
-def _holds(row: Row, bound: float | None, again: Callable[[str], Row]) -> bool:
-    """Whether a ratio is below its bound in one of three runs."""
-    ratios = [row.ratio]
-    while bound is not None and ratios[-1] > bound and len(ratios) < 3:
-        ratios.append(again(row.name).ratio)
-    if bound is None or min(ratios) <= bound:
-        return True
-    print(f"{row.name}: {ratios}, above {bound} in three runs of three")  # noqa: T201  # as above
-    return False
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser.add_argument("subjects", nargs="*", help=f"of {', '.join(SUBJECTS)}; all if none")
+    parser.add_argument("--short", action="store_true", help="a third of the rounds")
+    parser.add_argument("--check", action="store_true", help="compare with what is stored")
+    parser.add_argument("--store", action="store_true", help="renew what is stored, and the page")
+    parser.add_argument("--json", type=Path, help="write the rows to a file")
+    given = parser.parse_args()
+    unknown = set(given.subjects) - {*SUBJECTS}
+    if unknown:
+        parser.error(f"no such subject: {', '.join(sorted(unknown))}")
+    if given.store and given.subjects:
+        parser.error("--store takes all subjects, not some")
+    return given
 
 
 if __name__ == "__main__":

@@ -1,8 +1,7 @@
-"""Measure on a machine whose speed changes under our hands.
+"""Compare two things on a machine whose speed changes under our hands.
 
-All cases run interleaved, in a fresh random order each round, each between two blocks of the
-baseline; what is reported is the median of the paired ratios. A ratio is steady where a time is
-not.
+All pairs run interleaved, in a fresh random order each round; ours runs between two blocks of what
+it is compared with. Reported is the median of the paired ratios: it is steady where a time is not.
 """
 
 from __future__ import annotations
@@ -11,70 +10,128 @@ import gc
 import random
 import statistics
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Sequence
+from importlib.metadata import version
 from typing import NamedTuple
+
+import msgspec
 
 Case = Callable[[int], Awaitable[None]]
 """Runs the thing so many times."""
 
+WALL = time.perf_counter
 
-class Row(NamedTuple):
-    """One case: times in µs, ratios to the baseline of the same round."""
+
+class Pair(NamedTuple):
+    """What is measured: ours against another thing that runs beside it."""
 
     name: str
-    min_us: float
-    median_us: float
+    ours: Case
+    against: str
+    other: Case
+    aim: float | None = None
+    """Where the ratio should be at most."""
+    packages: tuple[str, ...] = ()
+    """Whose versions the ratio depends on, apart from Seawall's."""
+    does: str = ""
+    """What the other one does of Seawall's duties."""
+    clock: Callable[[], float] = time.process_time
+    """Time of the processor, so that what else the machine does is not counted; a wall clock where
+    waits and threads are what is measured."""
+
+
+class Row(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What was found: the median of the ratios, the least, the greatest; medians of the times.
+
+    Sizes stand where a ratio would, with their unit.
+    """
+
+    name: str
+    against: str
     ratio: float
-    ratio_min: float
-    ratio_max: float
+    least: float
+    greatest: float
+    ours_us: float = 0.0
+    other_us: float = 0.0
+    aim: float | None = None
+    versions: dict[str, str] = {}
+    does: str = ""
+    unit: str = ""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return (self.name, self.against)
 
 
 async def measured(
-    cases: Mapping[str, Case], baseline: Case, *, rounds: int, block_s: float = 0.003, seed: int = 1
+    pairs: Sequence[Pair], *, rounds: int, block_s: float = 0.003, seed: int = 1
 ) -> list[Row]:
-    """Run all cases interleaved and compare each with the baseline beside it."""
+    """Run all pairs interleaved; rows come in the order of the pairs."""
     chance = random.Random(seed)
-    sizes = {name: await _size(case, block_s) for name, case in cases.items()}
-    base_size = await _size(baseline, block_s)
-    times: dict[str, list[float]] = {name: [] for name in cases}
-    ratios: dict[str, list[float]] = {name: [] for name in cases}
+    timings = [_Timing(pair) for pair in pairs]
+    sizes: dict[Case, int] = {}
+    for case in (case for pair in pairs for case in (pair.ours, pair.other)):
+        if case not in sizes:
+            sizes[case] = await _size(case, block_s)
     gc.collect()
     gc.freeze()
     try:
         for _ in range(rounds):
-            order = list(cases)
-            chance.shuffle(order)
-            for name in order:
-                before = await _timed(baseline, base_size)
-                took = await _timed(cases[name], sizes[name])
-                after = await _timed(baseline, base_size)
-                times[name].append(took)
-                ratios[name].append(2 * took / (before + after))
+            for timing in chance.sample(timings, len(timings)):
+                await timing.take(sizes)
     finally:
         gc.unfreeze()
-    return [_row(name, times[name], ratios[name]) for name in cases]
+    return [timing.row() for timing in timings]
+
+
+class _Timing:
+    """The rounds of one pair."""
+
+    def __init__(self, pair: Pair) -> None:
+        self.pair = pair
+        self._ours: list[float] = []
+        self._other: list[float] = []
+
+    async def take(self, sizes: dict[Case, int]) -> None:
+        ours, other, clock = self.pair.ours, self.pair.other, self.pair.clock
+        before = await _timed(other, sizes[other], clock)
+        self._ours.append(await _timed(ours, sizes[ours], clock))
+        after = await _timed(other, sizes[other], clock)
+        self._other.append((before + after) / 2)
+
+    def row(self) -> Row:
+        pair = self.pair
+        ratios = [ours / other for ours, other in zip(self._ours, self._other, strict=True)]
+        return Row(
+            pair.name,
+            pair.against,
+            statistics.median(ratios),
+            min(ratios),
+            max(ratios),
+            statistics.median(self._ours),
+            statistics.median(self._other),
+            pair.aim,
+            versions_of(pair.packages),
+            pair.does,
+        )
+
+
+def versions_of(packages: tuple[str, ...]) -> dict[str, str]:
+    """Which versions are installed here."""
+    return {name: version(name) for name in packages}
 
 
 async def _size(case: Case, block_s: float) -> int:
-    await case(20)
-    size = 20
-    while (await _timed(case, size)) * size < block_s * 1e6 and size < 100_000:
+    """How often a case runs in a block."""
+    await case(1)
+    size = 1
+    while (await _timed(case, size, WALL)) * size < block_s * 1e6 and size < 100_000:
         size *= 2
     return size
 
 
-async def _timed(case: Case, size: int) -> float:
-    begun = time.perf_counter()
+async def _timed(case: Case, size: int, clock: Callable[[], float]) -> float:
+    """µs for one."""
+    begun = clock()
     await case(size)
-    return (time.perf_counter() - begun) / size * 1e6
-
-
-def _row(name: str, times: list[float], ratios: list[float]) -> Row:
-    return Row(
-        name,
-        min(times),
-        statistics.median(times),
-        statistics.median(ratios),
-        min(ratios),
-        max(ratios),
-    )
+    return (clock() - begun) / size * 1e6
