@@ -544,6 +544,15 @@ def test_a_tool_that_went_makes_room_for_another() -> None:
     assert calls(metrics, "first") == 1
 
 
+def test_tools_without_labels_of_their_own_share_the_functions_that_count() -> None:
+    metrics = Metrics(max_tools=1)
+
+    own, first, second = (metrics.for_tool(name) for name in ("a", "b", "c"))
+
+    assert first is second
+    assert first is not own
+
+
 @pytest.mark.parametrize("bound", ["max_tools", "max_retired"])
 def test_a_bound_below_nothing_is_refused(bound: str) -> None:
     options: dict[str, Any] = {bound: -1}

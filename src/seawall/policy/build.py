@@ -11,6 +11,7 @@ for each other behind the argument check, where the gates end. Hooks stand aroun
 from __future__ import annotations
 
 from copy import copy
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -40,7 +41,7 @@ from seawall.pipeline.execute import executing
 from seawall.pipeline.foreign import described, guarded_async
 from seawall.pipeline.layer import Layer, LayerContext, LayerRecipe, compose
 from seawall.pipeline.output import checking_output
-from seawall.pipeline.recorder import surrounded
+from seawall.pipeline.recorder import surrounded, surrounding
 from seawall.pipeline.route import Counting, Route
 from seawall.pipeline.schemas import schemas_of
 from seawall.pipeline.state import StateTable
@@ -140,6 +141,7 @@ class Builder:
         self._chance = chance
         self._states = states
         self._recorders = recorders
+        self._surrounding = surrounding(recorders)
         self._digester = digester
         self._threads = threads
         self._parts = {**parts, type(digester): digester}
@@ -194,34 +196,15 @@ class Builder:
                 count=counting.event,
             )
 
-        def context(*, bounded: bool) -> LayerContext:
-            return LayerContext(
-                tool,
-                policy,
-                self._clock,
-                self._chance,
-                self._states,
-                counting.event,
-                self._parts,
-                bounded=bounded,
-                widen=not self.policies.names_timeout(tool),
-            )
-
-        def chain(around: LayerContext) -> Handler:
-            handler = self._chain(around, execute)
-            if self._around is not None:
-                handler = self._around(around, handler)
-            return surrounded(tool, handler, self._recorders)
-
-        plain = context(bounded=False)
+        plain = self._context(tool, policy, counting)
         limit = ResultLimit.for_tool(plain) if ResultLimit in self._layers else None
 
         return Route(
             tool,
             policy,
             prepare,
-            chain(plain),
-            lambda: chain(context(bounded=True)),
+            self._whole(plain, execute),
+            partial(self._bounded, tool, policy, counting, execute),
             counting,
             self._clock,
             self._digester,
@@ -229,6 +212,34 @@ class Builder:
             None if limit is None else limit.cut,
             None if limit is None or limit.spill is None else limit.spilled,
         )
+
+    def _context(
+        self, tool: Tool, policy: RunPolicy, counting: Counting, *, bounded: bool = False
+    ) -> LayerContext:
+        return LayerContext(
+            tool,
+            policy,
+            self._clock,
+            self._chance,
+            self._states,
+            counting.event,
+            self._parts,
+            bounded=bounded,
+            widen=not self.policies.names_timeout(tool),
+        )
+
+    def _whole(self, context: LayerContext, execute: Handler) -> Handler:
+        """Compose the chain with what stands around it."""
+        handler = self._chain(context, execute)
+        if self._around is not None:
+            handler = self._around(context, handler)
+        return surrounded(context.tool, handler, self._surrounding)
+
+    def _bounded(
+        self, tool: Tool, policy: RunPolicy, counting: Counting, execute: Handler
+    ) -> Handler:
+        """Compose the chain for calls that bring a limit of their own."""
+        return self._whole(self._context(tool, policy, counting, bounded=True), execute)
 
     def books(self, tool: Tool) -> Route:
         """Give the books alone of a tool that cannot be called."""

@@ -65,6 +65,7 @@ class Metrics:
         self._max_retired = max_retired
         self._folded: ToolCounts | None = None
         self._others: ToolCounts | None = None
+        self._recording_others: ToolRecorder | None = None
         self._sources: list[GaugeSource] = []
         self._backlogs: list[Backlog] = []
         self._registry: CollectorRegistry | None = None
@@ -82,7 +83,11 @@ class Metrics:
         counts = self._tools.get(name)
         if counts is None:
             counts = self._revived(name)
-        return ToolRecorder(counts.counting_attempts(), counts.counting_calls(), counts.on_event)
+        if counts is not self._others:
+            return _recording(counts)
+        if self._recording_others is None:
+            self._recording_others = _recording(counts)
+        return self._recording_others
 
     def unknown(self) -> None:
         """Count a refused call under `_OTHER`: its name is the model's invention."""
@@ -253,3 +258,7 @@ def _backlog_of(backlog: Backlog) -> tuple[float, float]:
 def _label_of(tool: str) -> str:
     """Make the label of a registered tool, which is never one of our own two."""
     return f"{tool}_" if tool in (OTHER_TOOL, RETIRED_TOOL) else encodable(tool)
+
+
+def _recording(counts: ToolCounts) -> ToolRecorder:
+    return ToolRecorder(counts.counting_attempts(), counts.counting_calls(), counts.on_event)

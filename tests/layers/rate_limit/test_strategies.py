@@ -70,6 +70,10 @@ def test_an_unknown_strategy_is_told_with_the_known_ones() -> None:
     )
 
 
+def test_a_text_is_read_once_however_many_tools_have_it() -> None:
+    assert parse_rate("7 per 3 hours") is parse_rate("7 per 3 hours")
+
+
 def test_a_storage_that_is_handed_in_is_used() -> None:
     buckets, windows = MemoryBuckets(), MemoryWindows(Hands())
     item = parse_rate("2/minute")

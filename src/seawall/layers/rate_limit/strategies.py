@@ -12,6 +12,7 @@ store on a network needs an asynchronous `take`; it is no `Limiter`.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from limits.strategies import (
@@ -164,11 +165,19 @@ def parse_rate(text: object) -> RateLimitItem:
 
     Several rates in one text, and zeros, are refused: `limits` takes the first and reads 0 as 1.
     """
+    if not isinstance(text, str) or len(text) > _LONGEST_TEXT:
+        raise _not_one(text)
+    return _parsed(text)
+
+
+@lru_cache(maxsize=256)
+def _parsed(text: str) -> RateLimitItem:
+    """Read each text once, however many tools it is for."""
     items = _read(text)
     if len(items) != 1:
-        raise _wrong("rate", f"is {_shown(text)}; give one rate, like 120/minute or 10 per 2 hours")
+        raise _not_one(text)
     item = items[0]
-    if item.amount < 1 or _ZERO_PERIODS.search(str(text)):
+    if item.amount < 1 or _ZERO_PERIODS.search(text):
         raise _wrong("rate", f"is {_shown(text)}; it must be above 0, or left out for no limit")
     if max(item.amount, item.get_expiry()) > _LARGEST:
         raise _wrong(
@@ -177,13 +186,15 @@ def parse_rate(text: object) -> RateLimitItem:
     return item
 
 
-def _read(text: object) -> list[RateLimitItem]:
-    if not isinstance(text, str) or len(text) > _LONGEST_TEXT:
-        return []
+def _read(text: str) -> list[RateLimitItem]:
     try:
         return parse_many(text)
     except ValueError:
         return []
+
+
+def _not_one(text: object) -> ConfigurationError:
+    return _wrong("rate", f"is {_shown(text)}; give one rate, like 120/minute or 10 per 2 hours")
 
 
 def _own(strategy: str, storage: Storage | None, kind: type[T]) -> T | None:
