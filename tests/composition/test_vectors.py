@@ -323,6 +323,9 @@ class CountingPolicy:
 class Reports:
     """What a circuit is told about attempts."""
 
+    is_closed = True
+    decided = 0.0
+
     def __init__(self, pipeline: Pipeline) -> None:
         self.made: list[str] = []
         slot: Any = pipeline.breakers._slot("t")

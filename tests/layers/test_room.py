@@ -28,7 +28,7 @@ class Visitors:
         room = self.room
         if room.in_flight < room.limit and not room.line:
             room.in_flight += 1
-        elif not await room.wait(self.clock, seconds):
+        elif await room.wait(self.clock, seconds) is None:
             self.left.append(name)
             return
         try:
@@ -222,7 +222,7 @@ def test_those_in_line_in_a_loop_that_was_closed_are_passed_over() -> None:
     room.in_flight = 1
     loop = asyncio.new_event_loop()
 
-    async def wait() -> asyncio.Task[bool]:
+    async def wait() -> asyncio.Task[float | None]:
         task = asyncio.ensure_future(room.wait(clock, None))
         await asyncio.sleep(0)
         return task

@@ -31,6 +31,34 @@ class Digest(msgspec.Struct, frozen=True, gc=False):
         return f"{self.length}/{self.non_blank}:{self.mac}" if self.length else "empty"
 
 
+class Instants(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """When layers decided, for a replay to decide at the same times; None where nobody did.
+
+    Milliseconds after the call's arrival; those from `wait_ms` on are lengths.
+    """
+
+    rated_ms: float | None = None
+    """The rate limit was asked."""
+    lined_ms: float | None = None
+    """The call stood in line for a place."""
+    admitted_ms: float | None = None
+    """The place was handed to it; it goes on as soon as the loop comes to it."""
+    asked_ms: float | None = None
+    """The breaker was asked while its circuit was not closed."""
+    settled_ms: float | None = None
+    """The breaker changed its mind over this attempt."""
+    wait_ms: float | None = None
+    """What was to be waited before this attempt; a busy loop wakes later."""
+    limit_ms: float | None = None
+    """The limit that ended this attempt; a busy loop ends it later."""
+    silent_ms: float | None = None
+    """It had said nothing for so long, and was ended for that."""
+    timeout_ms: float | None = None
+    """The caller's own limit for each attempt."""
+    deadline_ms: float | None = None
+    """The call's deadline, where it is not that of the policy."""
+
+
 class Span(msgspec.Struct, frozen=True, gc=False):
     """One attempt; or, with attempt 0, a call that a layer refused or answered before its first."""
 
@@ -60,3 +88,5 @@ class Span(msgspec.Struct, frozen=True, gc=False):
     """Whether the failure may pass by itself."""
     retry_after_s: float | None = None
     """When the tool said to come back."""
+    instants: Instants | None = None
+    """When layers decided, where that is not when the attempt began and ended."""

@@ -108,6 +108,7 @@ class Cache:
             )
         left_s = None if call.deadline is None else call.deadline - self._clock.now()
         self._count(self.name, "waited")
+        call.lines_up(self._clock.now())
         if await flight.wait(self._clock, left_s):
             return None
         return call.refuse(

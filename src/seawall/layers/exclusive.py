@@ -189,8 +189,12 @@ class Exclusive:
             return self._too_late(call)
         self._count(self.name, "waited")
         with nullcontext() if outer is None else outer.waiting(room):
-            entered = await room.wait(self._clock, left_s)
-        return None if entered else self._too_late(call)
+            call.lines_up(self._clock.now())
+            admitted = await room.wait(self._clock, left_s)
+        if admitted is None:
+            return self._too_late(call)
+        call.mark("admitted", admitted)
+        return None
 
     def _release(self, key: str, room: _Key) -> None:
         room.hold = None

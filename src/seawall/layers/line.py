@@ -47,8 +47,12 @@ class Line:
         if inside and room.is_stuck(inside):
             return self._overloaded(call, "and all of them wait for calls like this one")
         self._waited()
-        entered = await room.wait(self._clock, seconds, inside)
-        return None if entered else self._gave_up(call, seconds, by_deadline=by_deadline)
+        call.lines_up(self._clock.now())
+        admitted = await room.wait(self._clock, seconds, inside)
+        if admitted is None:
+            return self._gave_up(call, seconds, by_deadline=by_deadline)
+        call.mark("admitted", admitted)
+        return None
 
     def _patience(self, call: Invocation) -> tuple[float | None, bool]:
         """Seconds to wait in line at most, and whether the call's deadline is what sets them."""

@@ -69,6 +69,7 @@ class Retry:
                 return result
             call.close_attempt(call, result)
             self._count(self.name, "retried")
+            call.mark("wait", wait_s)
             made = call.attempt
             try:
                 await self._clock.sleep(wait_s)

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from seawall.pipeline.clock import Clock
     from seawall.pipeline.invocation import Invocation
@@ -24,16 +24,17 @@ class Room:
     To enter is `in_flight += 1`, left to the layers as they do it for every call.
     """
 
-    __slots__ = ("era", "in_flight", "limit", "line")
+    __slots__ = ("_now", "era", "in_flight", "limit", "line")
 
     def __init__(self, limit: float = math.inf) -> None:
         self.limit = limit
         self.in_flight = 0
         """Places taken."""
-        self.line: dict[asyncio.Future[None], Sequence[Invocation]] = {}
+        self.line: dict[asyncio.Future[float], Sequence[Invocation]] = {}
         """Who waits, in order, each with those in here that wait for it. To be read only."""
         self.era = 0
         """Counts the loops it was used in: a place of a former era must not be given back."""
+        self._now: Callable[[], float] | None = None
 
     @property
     def waiting(self) -> int:
@@ -52,9 +53,10 @@ class Room:
 
     async def wait(
         self, clock: Clock, seconds: float | None, inside: Sequence[Invocation] = ()
-    ) -> bool:
-        """Stand in line for `seconds` at most; whether a place was taken."""
+    ) -> float | None:
+        """Stand in line for `seconds` at most; when a place was handed over, None if none was."""
         turn = asyncio.get_running_loop().create_future()
+        self._now = clock.now
         self.line[turn] = inside
         era = self.era
         entered = False
@@ -66,7 +68,7 @@ class Room:
             # Cancelled: either still in line, or handed a place that nobody will use.
             if not entered and era == self.era:
                 self._give_up(turn)
-        return entered
+        return turn.result() if entered else None
 
     def leave(self) -> None:
         """Give a place back, and hand it on."""
@@ -82,7 +84,7 @@ class Room:
             # Of a loop that was closed: nobody there would take the place.
             if not turn.done() and not turn.get_loop().is_closed():
                 self.in_flight += 1
-                turn.set_result(None)
+                turn.set_result(0.0 if self._now is None else self._now())
 
     def resize(self, limit: float) -> None:
         """Change the number of places; those inside stay. May be called outside of the loop."""
@@ -98,7 +100,7 @@ class Room:
         self.in_flight = 0
         self.line = {}
 
-    def _give_up(self, turn: asyncio.Future[None]) -> None:
+    def _give_up(self, turn: asyncio.Future[float]) -> None:
         if turn in self.line:
             del self.line[turn]
         elif not turn.cancelled():

@@ -122,6 +122,9 @@ class Timeout:
         if isinstance(waits, IdleWait) and waits.idle:
             said = f"{call.tool.name} was idle: no progress for {shown_seconds(waits.seconds)}"
             reason = "attempt_timeout"
+            call.mark("silent", waits.seconds)
+        else:
+            call.mark("limit", waits.seconds)
         return self._given_up(call, said, reason, was_ended=was_ended)
 
     def _limit(self, call: Invocation) -> tuple[float | None, bool]:

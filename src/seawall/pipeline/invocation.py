@@ -64,6 +64,8 @@ class Invocation:
     """The front door, for calls made by tools."""
     outer: Invocation | None
     """The call whose tool makes this one."""
+    marks: dict[str, float] | None
+    """When layers decided about the newest attempt; `rated` is when the rate limit did."""
     mended: tuple[str, ...]
     verdicts: tuple[str, ...]
     ignored: tuple[str, ...]
@@ -99,6 +101,7 @@ class Invocation:
         "key",
         "leftovers",
         "live",
+        "marks",
         "mended",
         "on_progress",
         "outer",
@@ -106,6 +109,7 @@ class Invocation:
         "policy",
         "prepare",
         "progress_at",
+        "rated",
         "refusal",
         "session",
         "shown",
@@ -150,7 +154,7 @@ class Invocation:
         self.digest: Digest | None = None
         self.attempt = 0
         """Attempts begun. Written by the executor alone."""
-        self.attempt_started = self.attempt_wall = 0.0
+        self.attempt_started = self.attempt_wall = self.rated = 0.0
         self.executed_s: float | None = None
         """Time inside the executor over all attempts; None if it never began."""
         self.started = self.begun = False
@@ -173,7 +177,7 @@ class Invocation:
         """Record the attempt that just ended; for a layer that is about to begin another."""
         self.batch_id: str | None = None
         self.depth = 0
-        self.pipeline = self.outer = None
+        self.pipeline = self.outer = self.marks = None
         self.aside: Aside | None = None
         self.leftovers: Leftovers | None = None
         """What goes on although an attempt was given up: threads, tasks that are let go."""
@@ -204,6 +208,7 @@ class Invocation:
         for name in _OF_ALL_ATTEMPTS:
             setattr(other, name, getattr(self, name))
         other.attempt = attempt
+        other.marks = None if self.marks is None else dict(self.marks)
         return other
 
     def beside(self) -> Aside:
@@ -284,6 +289,17 @@ class Invocation:
         """Keep what a layer decided, as `layer:verdict`, for the span."""
         self.verdicts = (*self.verdicts, verdict)
 
+    def mark(self, name: str, seconds: float) -> None:
+        """Keep when a layer decided, or what length it chose; a field of `Instants` by its name."""
+        if self.marks is None:
+            self.marks = {}
+        self.marks[name] = seconds
+
+    def lines_up(self, at: float) -> None:
+        """Keep when it began to wait for a place, the first if it waits for several."""
+        if self.marks is None or "lined" not in self.marks:
+            self.mark("lined", at)
+
     def refuse(self, code: FailureCode, message: str, **fields: Any) -> ToolResult:
         """Build the result of a refusal; `may_have_run` is false while nothing was begun."""
         if "may_have_run" not in fields and not self.started:
@@ -314,6 +330,7 @@ _OF_ALL_ATTEMPTS = (
     "on_progress",
     "outer",
     "pipeline",
+    "rated",
     "refusal",
     "timeout_s",
     "unprepared",

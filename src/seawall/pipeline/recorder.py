@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import msgspec
 
 from seawall.contract.result import ToolResult
-from seawall.contract.span import Digest, Outcome, Span
+from seawall.contract.span import Digest, Instants, Outcome, Span
 
 if TYPE_CHECKING:
     from seawall.contract.tool import Tool
@@ -39,6 +39,8 @@ class Finished(msgspec.Struct, frozen=True):
     decided: tuple[str, str] = ("", "")
     """Who let it run or did not, and why; empty if nobody was asked."""
     batch_id: str | None = None
+    instants: Instants | None = None
+    """When layers decided after the last attempt that has a span."""
 
 
 OnAttempt = Callable[[Span], None]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from seawall.contract.span import Outcome, Span
+from seawall.contract.span import Instants, Outcome, Span
 from seawall.pipeline.convert import is_infrastructure
 from seawall.pipeline.foreign import tell, told
 from seawall.pipeline.invocation import why_cancelled
@@ -240,6 +240,8 @@ class Route:
         )
         if failure is not None:
             span = _with_health(span, call, failure)
+        if call.rated or call.marks or call.timeout_s is not None or call.deadline is not None:
+            span = msgspec.structs.replace(span, instants=instants_of(call))
         tell(listeners, span)
 
     def digest(self, call: Invocation) -> Digest:
@@ -275,6 +277,7 @@ class Route:
             call.digest,
             call.decided,
             call.batch_id,
+            None if call.marks is None else instants_of(call),
         )
         tell(self._counting.on_call, finished)
 
@@ -287,6 +290,29 @@ def _with_health(span: Span, call: Invocation, failure: Failure) -> Span:
         retryable=bool(failure.retryable),
         retry_after_s=failure.retry_after_s,
     )
+
+
+_ROUNDING = 1e-6
+_LENGTHS = frozenset({"wait", "limit", "silent"})
+
+
+def instants_of(call: Invocation) -> Instants | None:
+    """Tell when layers decided; what was said once of a call is not said again."""
+    arrived = call.arrived
+    found = {
+        f"{name}_ms": (seconds if name in _LENGTHS else seconds - arrived) * 1000
+        for name, seconds in (call.marks or {}).items()
+    }
+    if call.rated:
+        found["rated_ms"] = (call.rated - arrived) * 1000
+    if call.timeout_s is not None:
+        found["timeout_ms"] = call.timeout_s * 1000
+    if call.deadline is not None:
+        deadline_s = call.deadline - arrived
+        if abs(deadline_s - (call.policy.deadline_s or 0.0)) > _ROUNDING:
+            found["deadline_ms"] = deadline_s * 1000
+    call.rated, call.marks = 0.0, None
+    return Instants(**found) if found else None
 
 
 def completed(result: ToolResult, call: Invocation) -> ToolResult:

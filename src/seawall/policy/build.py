@@ -349,7 +349,11 @@ def _with_admission(layers: Sequence[LayerRecipe | Layer]) -> Sequence[LayerReci
 
 
 def _is_ours(layer: Layer) -> bool:
-    return type(layer).__module__.startswith("seawall.layers.")
+    return type(layer).__module__.startswith(_OURS)
+
+
+_OURS = ("seawall.layers.", "seawall.orchestration.")
+"""Where layers come from that raise nothing of their own."""
 
 
 class Guarded:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 
 from seawall.contract.errors import ConfigurationError, Fault
-from seawall.contract.span import Outcome, Span
+from seawall.contract.span import Instants, Outcome, Span
 from seawall.pipeline.clock import SystemClock
 from seawall.pipeline.digest import Digester
 from seawall.pipeline.recorder import Finished, ToolRecorder
@@ -77,6 +77,7 @@ class CallLine(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     caller: str = ""
     """Fingerprints, to give each caller and session a budget of its own in a replay."""
     session: str = ""
+    instants: Instants | None = None
 
 
 class TraceFile:
@@ -179,6 +180,7 @@ class TraceFile:
                 finished.attempts,
                 self._print(finished.caller),
                 self._print(finished.session_id),
+                finished.instants,
             )
         )
 

@@ -33,7 +33,11 @@ class AttemptGuard:
         """Take a permit, make the attempt, settle the permit."""
         slot = self._slot
         circuit = slot.circuit
-        permit: Permit | None = FIRST_PERMIT if circuit is None else circuit.acquire()
+        permit: Permit | None = FIRST_PERMIT
+        if circuit is not None:
+            permit = circuit.acquire()
+            if not circuit.is_closed:
+                call.mark("asked", circuit.decided)
         if permit is None:
             if not self._shadow:
                 return self._refused(call, slot.made())
@@ -72,7 +76,11 @@ class AttemptGuard:
                 circuit.give_back(permit)
         elif is_infrastructure(failure, call.error):
             hint_s = failure.retry_after_s if self._honours_hint else None
-            (circuit or self._slot.made()).failure(permit, _kind(failure), retry_after_s=hint_s)
+            circuit = circuit or self._slot.made()
+            before = circuit.decided
+            circuit.failure(permit, _kind(failure), retry_after_s=hint_s)
+            if circuit.decided != before:
+                call.mark("settled", circuit.decided)
         elif circuit is not None:
             circuit.answered(permit)
 
@@ -113,6 +121,8 @@ class RateGuard(AttemptGuard):
         """Take a permit, make the attempt, settle the permit with what it came to."""
         circuit = self._slot.made()
         permit = circuit.acquire()
+        if not circuit.is_closed:
+            call.mark("asked", circuit.decided)
         if permit is None:
             if not self._shadow:
                 return self._refused(call, circuit)
@@ -126,6 +136,7 @@ class RateGuard(AttemptGuard):
         except BaseException:
             circuit.give_back(permit)
             raise
+        decided = circuit.decided
         slow = self._now() - began > self._slow_s
         failure = result.failure
         if failure is None:
@@ -137,6 +148,8 @@ class RateGuard(AttemptGuard):
             circuit.failure(permit, _kind(failure), slow=slow, retry_after_s=hint_s)
         else:
             circuit.answered(permit, slow=slow)
+        if circuit.decided != decided:
+            call.mark("settled", circuit.decided)
         return result
 
 

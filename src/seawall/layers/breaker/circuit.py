@@ -79,6 +79,9 @@ class Circuit:
     the circuit meanwhile.
     """
 
+    decided: float
+    """When it last looked at the clock to decide: to ask, to open, to let a call into a window."""
+
     __slots__ = (
         "_cooldown_over",
         "_counts",
@@ -93,6 +96,7 @@ class Circuit:
         "_rates",
         "_serial",
         "_storage",
+        "decided",
     )
 
     def __init__(
@@ -124,6 +128,7 @@ class Circuit:
         self._held_open = False
         self._kind = ""
         self._counts = Counts()
+        self.decided = 0.0
 
     @property
     def machine(self) -> CircuitBreaker:
@@ -337,7 +342,7 @@ class Circuit:
         self._machine.reset_timeout = min(max(wanted, policy.cooldown_s), policy.max_cooldown_s)
 
     def _probe(self) -> Permit | None:
-        at = self._now()
+        at = self.decided = self._now()
         if self._held_open or at < self._cooldown_over:
             self._counts.refused += 1
             return None
@@ -359,7 +364,8 @@ class Circuit:
 
     def _weigh(self, rates: Rates, *, failed: bool, slow: bool) -> None:
         """Let a call into the window, and open if too many of its calls went wrong."""
-        rates.window.add(self._now(), failed=failed, slow=slow)
+        self.decided = self._now()
+        rates.window.add(self.decided, failed=failed, slow=slow)
         if not rates.exceeded():
             return
         self._kind = self._kind if rates.window.failed else _SLOW
@@ -406,7 +412,8 @@ class Circuit:
         if widen:
             doubled = 2 * self._machine.reset_timeout
             self._machine.reset_timeout = min(doubled, self._policy.max_cooldown_s)
-        self._cooldown_over = self._now() + self._machine.reset_timeout
+        self.decided = self._now()
+        self._cooldown_over = self.decided + self._machine.reset_timeout
         self._epoch = _NOT_CLOSED
         self._probes.clear()
         if self._rates is not None:

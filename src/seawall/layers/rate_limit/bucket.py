@@ -174,7 +174,7 @@ class BoundBucket:
         bucket.stamp = at
         if not bucket.tracked:
             table.keep(self._key, self._group, bucket)
-        return Taken(granted=True, retry_after_s=0.0, left=left)
+        return Taken(granted=True, retry_after_s=0.0, left=left, at=at)
 
     def give_back(self, cost: int = 1) -> None:
         """Return tokens of a call that was not made; what is above the capacity is lost."""
@@ -282,9 +282,9 @@ def escaped(identifier: str) -> str:
 def _refused(bucket: Bucket, tokens: float, cost: int, asked: float) -> Taken:
     checked(cost)
     if cost > bucket.rate.capacity:
-        return Taken(granted=False, retry_after_s=None, left=tokens)
+        return Taken(granted=False, retry_after_s=None, left=tokens, at=asked)
     wait_s = shortest_wait(asked, bucket.due(cost), lambda at: bucket.level(at) >= cost)
-    return Taken(granted=False, retry_after_s=wait_s, left=tokens)
+    return Taken(granted=False, retry_after_s=wait_s, left=tokens, at=asked)
 
 
 def checked(cost: int) -> int:

@@ -27,6 +27,7 @@ class RateLimit(Rated[BoundLimiter]):
     def __init__(self, context: LayerContext, rate: str) -> None:
         super().__init__(context, rate)
         strategy = context.policy.rate_strategy
+        self._now = context.clock.now
         self._limiter: Limiter = context.states.shared(f"limiter:{strategy}").slot(
             "limiter", lambda: limiter_for(strategy, None, context.clock.now)
         )
@@ -51,6 +52,7 @@ class RateLimit(Rated[BoundLimiter]):
         """Take the cost of one call, or refuse it."""
         bucket = self._of_session(call) if self._by_session else self._fixed
         taken = bucket.take(self._cost)
+        call.rated = taken.at or self._now()
         if not taken.granted:
             if not self._shadow:
                 return self._refused(call, taken)

@@ -2,6 +2,10 @@
 
 Nothing here is drawn by order: the number that decides is made of the seed, the call and the
 attempt, so that a replay is the same whatever else happens in it.
+
+A busy loop wakes later than it was asked to. How much later was recorded, and is part of what is
+played again: where a replay is where the recording was, everything happens at the very instants
+that were recorded.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ from seawall.contract.span import Outcome
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from seawall.contract.span import Span
+    from seawall.contract.span import Instants, Span
     from seawall.recording.trace_file import Recorded
 
 NEIGHBOURS = 32
@@ -27,17 +31,24 @@ NEIGHBOURS = 32
 HANG_S = 3_600.0
 """After which an attempt that was only ever cut off fails, where no timeout ends it."""
 
+NEAR_S = 1e-3
+"""A replay that is so near to what was recorded goes on from what was recorded."""
+
 _CUT = frozenset({"attempt_timeout", "deadline_exceeded"})
 _SICK = frozenset({"attempt_timeout", "transport", "tool_timeout", "tool_failed"})
-_CANCELLED = frozenset({"cancelled", "aborted"})
-
-_LEAST_WAIT_MS = 5.0
-"""Less between an attempt and the end of its call is work, not waiting."""
+CANCELLED = frozenset({"cancelled", "aborted"})
 
 _JUST_WITHIN = 1 - 1e-9
 
 CRASH = "transport"
 """How failures of the infrastructure are made again, whatever their reason was."""
+
+
+class Limits(msgspec.Struct, frozen=True, gc=False):
+    """The limits of time that a tool was recorded under, where they are known."""
+
+    timeout_s: float | None = None
+    deadline_s: float | None = None
 
 
 class Step(msgspec.Struct, frozen=True, gc=False):
@@ -48,8 +59,10 @@ class Step(msgspec.Struct, frozen=True, gc=False):
     sick: bool = False
     retryable: bool = True
     retry_after_s: float | None = None
-    linger_s: float = 0.0
-    """How long it takes to end once it is cancelled, or the loop to do so."""
+    late_s: float = 0.0
+    """How long after its own end, or its being cut off, the loop came to it."""
+    cut: bool = False
+    """Whether that is about its being cut off."""
 
     def failure(self) -> Failure | None:
         """Give the failure with which it ends; None for an answer."""
@@ -61,7 +74,7 @@ class Step(msgspec.Struct, frozen=True, gc=False):
         return Failure(
             code=code,
             reason=CRASH if self.sick else self.reason,
-            message="as recorded",
+            message=self.reason,
             retryable=self.retryable,
             retry_after_s=self.retry_after_s,
         )
@@ -85,7 +98,7 @@ def is_cut(span: Span) -> bool:
 
 def was_cancelled(span: Span) -> bool:
     """Whether its caller gave it up."""
-    return span.reason in _CANCELLED
+    return span.reason in CANCELLED
 
 
 class Samples:
@@ -97,13 +110,14 @@ class Samples:
             for number, (call, span) in enumerate(
                 (call, span) for call in calls for span in call.spans if span.attempt
             )
-            if span.reason not in _CANCELLED
+            if span.reason not in CANCELLED
         )
         self._times = [time for time, _, _ in found]
         self._spans = [span for _, _, span in found]
         self._ended = sorted(
             span.duration_ms / 1000 for span in self._spans if span.reason not in _CUT
         )
+        self._cut = len(self._spans) - len(self._ended)
 
     def near(self, at: float, share: float) -> Span | None:
         """Draw one of about this time."""
@@ -116,86 +130,216 @@ class Samples:
     def beyond(self, seconds: float, share: float) -> float:
         """Draw how long an attempt takes that was cut off after so many seconds."""
         begin = bisect_left(self._ended, seconds)
-        longer = self._ended[begin:]
-        cut = sum(1 for span in self._spans if span.reason in _CUT) if longer else 0
+        longer = len(self._ended) - begin
         # Of those that ran so long, as many as were cut off are taken to hang.
-        place = int(share * (len(longer) + cut))
-        return longer[place] if place < len(longer) else HANG_S
+        place = int(share * (longer + self._cut)) if longer else 0
+        return self._ended[begin + place] if place < longer else HANG_S
 
 
 class Plan:
     """What is done again of one call."""
 
-    __slots__ = ("call", "limit_s", "made", "samples", "seed", "tried")
+    __slots__ = ("call", "limits", "samples", "seed", "step", "tried")
 
     def __init__(
-        self, call: Recorded, samples: Samples, seed: int, limit_s: float | None = None
+        self, call: Recorded, samples: Samples, seed: int, limits: Limits | None = None
     ) -> None:
         self.call = call
         self.samples = samples
         self.seed = seed
-        self.limit_s = limit_s
-        """The timeout that was recorded under: what ended by itself was within it."""
-        self.made: Step | None = None
+        self.limits = limits or Limits()
+        """What was recorded under: what ended by itself was within it."""
+        self.step: Step | None = None
         """The last step that was played."""
         self.tried = 0
         """Attempts that were begun."""
 
-    def step(self, attempt: int, at: float) -> Step:
-        """Give what the tool does in an attempt, recorded or drawn."""
-        spans = self.call.spans
-        span = next((one for one in spans if one.attempt == attempt), None)
+    def play(self, attempt: int, at: float) -> Step:
+        """Begin an attempt: give what the tool does in it, recorded or drawn."""
+        self.tried = max(attempt, self.tried)
+        span = self._span(attempt)
+        known = span is not None
         if span is None:
             share = fraction(self.seed, self.call.call_id, attempt, "which")
             span = self.samples.near(at, share)
-        if span is None:
-            return Step(0.0)
-        return self._of(span, attempt)
+        self.step = Step(0.0) if span is None else self._of(span, attempt, known=known)
+        return self.step
 
-    def _of(self, span: Span, attempt: int) -> Step:
+    def _span(self, attempt: int) -> Span | None:
+        spans = self.call.spans
+        if attempt <= len(spans) and spans[attempt - 1].attempt == attempt:
+            return spans[attempt - 1]
+        return next((span for span in spans if span.attempt == attempt), None)
+
+    def _of(self, span: Span, attempt: int, *, known: bool) -> Step:
         seconds = span.duration_ms / 1000
-        if span.reason not in _CUT and self.limit_s is not None and seconds >= self.limit_s:
+        if span.reason in _CUT and (span.instants is None or span.instants.silent_ms is None):
+            return self._cut(span, attempt, seconds)
+        if span.reason in CANCELLED:
+            return Step(self._beyond(attempt, seconds), CRASH, sick=True)
+        limit_s = self._limit_s(span) if known else self.limits.timeout_s
+        late_s = 0.0
+        if limit_s is not None and seconds >= limit_s:
             # A loop that was late measured too much; the attempt was in time all the same.
-            seconds = self.limit_s * _JUST_WITHIN
+            seconds, late_s = limit_s * _JUST_WITHIN, seconds - limit_s
         if span.outcome is Outcome.SUCCESS:
-            return Step(seconds)
-        if span.reason in _CANCELLED:
-            return Step(HANG_S, "transport", sick=True)
-        if span.reason in _CUT:
-            share = fraction(self.seed, self.call.call_id, attempt, "beyond")
-            found = self.samples.beyond(seconds, share)
-            late_s = 0.0 if self.limit_s is None else max(seconds - self.limit_s, 0.0)
-            late_s = late_s if span.reason == "attempt_timeout" else 0.0
-            reason = "" if found < HANG_S else "transport"
-            return Step(found, reason, sick=bool(reason), linger_s=late_s)
-        return Step(seconds, span.reason, is_sick(span), span.retryable, span.retry_after_s)
+            return Step(seconds, late_s=late_s)
+        sick = is_sick(span)
+        return Step(seconds, span.reason, sick, span.retryable, span.retry_after_s, late_s)
 
-    def wait_s(self, retry: int, low: float, high: float) -> float:
-        """Give the wait before retry number `retry`, from 1: as it was, else drawn."""
-        gap_s = self._gap_s(retry)
-        # A loop wakes a little late; what is far above is from another policy.
-        if gap_s is not None and low <= gap_s <= high * 1.05 + 0.05:
-            return min(gap_s, high)
-        return low + (high - low) * fraction(self.seed, self.call.call_id, retry, "wait")
+    def _cut(self, span: Span, attempt: int, seconds: float) -> Step:
+        instants = span.instants
+        limit_s = self.limits.timeout_s
+        if instants is not None and instants.limit_ms is not None:
+            limit_s = instants.limit_ms / 1000
+            seconds = max(seconds, limit_s)
+        elif span.reason != "attempt_timeout":
+            limit_s = None
+        late_s = 0.0 if limit_s is None else max(seconds - limit_s, 0.0)
+        found = self._beyond(attempt, seconds)
+        reason = "" if found < HANG_S else CRASH
+        return Step(found, reason, sick=bool(reason), late_s=late_s, cut=True)
 
-    def _gap_s(self, retry: int) -> float | None:
-        """Find how long it was waited after an attempt: for the next, or for its refusal."""
-        before = next((span for span in self.call.spans if span.attempt == retry), None)
-        if before is None:
-            return None
-        ended_ms = before.queue_ms + before.duration_ms
-        if before is not self.call.spans[-1]:
-            after = self.call.spans[self.call.spans.index(before) + 1]
-            return (after.queue_ms - ended_ms) / 1000
-        end = self.call.end
-        # A circuit that opened meanwhile refuses an attempt without a span.
-        waited_ms = 0.0 if end is None else end.elapsed_ms - ended_ms
-        return waited_ms / 1000 if waited_ms > _LEAST_WAIT_MS else None
+    def _beyond(self, attempt: int, seconds: float) -> float:
+        share = fraction(self.seed, self.call.call_id, attempt, "beyond")
+        return self.samples.beyond(seconds, share)
+
+    def _limit_s(self, span: Span) -> float | None:
+        """Give the limit that an attempt of this call was within."""
+        limit_s, deadline_s = self.limits.timeout_s, self.limits.deadline_s
+        own = self.call.spans[0].instants
+        if own is not None and own.timeout_ms is not None:
+            limit_s = own.timeout_ms / 1000
+        if own is not None and own.deadline_ms is not None:
+            deadline_s = own.deadline_ms / 1000
+        if deadline_s is None:
+            return limit_s
+        left_s = deadline_s - span.queue_ms / 1000
+        return left_s if limit_s is None else min(limit_s, left_s)
 
     @property
-    def cancelled_after_s(self) -> float | None:
-        """Seconds from its arrival until the caller cancelled it; None if it did not."""
-        if self.call.reason not in _CANCELLED or not self.call.spans:
+    def own_timeout_s(self) -> float | None:
+        """The limit that the caller gave for each attempt."""
+        own = self.call.spans[0].instants
+        return None if own is None or own.timeout_ms is None else own.timeout_ms / 1000
+
+    def deadline_s(self, policy_s: float | None) -> float | None:
+        """Seconds from its entering until its deadline: its own, or that of a policy."""
+        own = self.call.spans[0].instants
+        if own is not None and own.deadline_ms is not None:
+            policy_s = own.deadline_ms / 1000
+        if policy_s is None:
             return None
-        last = self.call.spans[-1]
-        return (last.queue_ms + last.duration_ms) / 1000
+        return max(policy_s - entered_ms(self.call) / 1000, _AT_ONCE_S)
+
+    def begins_at(self, attempt: int, now: float) -> float:
+        """Tell when an attempt is begun that could be begun now."""
+        span = self._span(attempt)
+        if span is None:
+            asked_ms, lag_ms = self._asked_without_attempt(attempt)
+            if asked_ms is None:
+                return now
+        else:
+            asked_ms = _asked_ms(span)
+            lag_ms = asked_ms - self._ready_ms(attempt, span.instants)
+        return self._on_track(now + max(lag_ms, 0.0) / 1000, asked_ms)
+
+    def _ready_ms(self, attempt: int, instants: Instants | None) -> float:
+        """When an attempt could have begun in a loop that is never busy."""
+        if attempt == 1:
+            admitted_ms = None if instants is None else instants.admitted_ms
+            return entered_ms(self.call) if admitted_ms is None else admitted_ms
+        before = self._span(attempt - 1)
+        if before is None:
+            return 0.0
+        wait_ms = 0.0 if instants is None or instants.wait_ms is None else instants.wait_ms
+        return before.queue_ms + before.duration_ms + wait_ms
+
+    def _asked_without_attempt(self, attempt: int) -> tuple[float | None, float]:
+        """When the breaker was asked for an attempt that it then refused, and how late that was."""
+        call = self.call
+        if attempt == 1:
+            instants = call.spans[0].instants
+            asked_ms = None if instants is None else instants.asked_ms
+        else:
+            instants = None if call.end is None else call.end.instants
+            refused = instants is not None and instants.wait_ms is not None
+            if not refused or call.end is None or instants is None:
+                return None, 0.0
+            asked_ms = call.end.elapsed_ms if instants.asked_ms is None else instants.asked_ms
+        if asked_ms is None or attempt != call.attempts + 1:
+            return None, 0.0
+        return asked_ms, asked_ms - self._ready_ms(attempt, instants)
+
+    def ends_at(self, attempt: int, now: float, *, cut: bool) -> float:
+        """Tell when the end of an attempt is taken notice of that has ended, or was cut off."""
+        step, span = self.step, self._span(attempt)
+        late_s = 0.0 if step is None or step.cut is not cut else step.late_s
+        if span is None:
+            return now + late_s
+        instants = span.instants
+        settled_ms = None if instants is None else instants.settled_ms
+        ended_ms = span.queue_ms + span.duration_ms if settled_ms is None else settled_ms
+        return self._on_track(now + late_s, ended_ms)
+
+    def is_plain(self, attempt: int) -> bool:
+        """Whether an attempt begins when it is asked for, and ends when it is over."""
+        span = self._span(attempt)
+        if span is None:
+            return True
+        if span.reason in _CUT:
+            return False
+        limit_s = self.limits.timeout_s
+        if limit_s is not None and span.duration_ms >= limit_s * 1000:
+            return False
+        return span.instants is None or span.instants.settled_ms is None
+
+    def _on_track(self, when: float, recorded_ms: float) -> float:
+        recorded = self.call.arrival_s + recorded_ms / 1000
+        return recorded if abs(when - recorded) < NEAR_S else when
+
+    def wait_s(self, low: float, high: float) -> float:
+        """Give the wait before the next attempt: as it was, else drawn."""
+        after = self._span(self.tried + 1)
+        end = self.call.end
+        instants = after.instants if after else None if end is None else end.instants
+        if instants is not None and instants.wait_ms is not None:
+            wait_s = instants.wait_ms / 1000
+            if low <= wait_s <= high * (1 + 1e-9):
+                return min(wait_s, high)
+        return low + (high - low) * fraction(self.seed, self.call.call_id, self.tried, "wait")
+
+    @property
+    def cancelled_at(self) -> float | None:
+        """When its caller cancelled it; None if that did not happen."""
+        call = self.call
+        if call.reason not in CANCELLED:
+            return None
+        last = call.spans[-1]
+        elapsed_ms = last.queue_ms + last.duration_ms if call.end is None else call.end.elapsed_ms
+        return call.arrival_s + elapsed_ms / 1000
+
+
+_AT_ONCE_S = 1e-9
+
+
+def _asked_ms(span: Span) -> float:
+    """When a begun attempt was decided upon."""
+    instants = span.instants
+    if instants is None:
+        return span.queue_ms
+    if instants.limit_ms is not None:
+        # A process that was halted meanwhile begins after the limit was set.
+        return span.queue_ms + min(span.duration_ms - instants.limit_ms, 0.0)
+    return span.queue_ms if instants.asked_ms is None else instants.asked_ms
+
+
+def entered_ms(call: Recorded) -> float:
+    """Tell when a call came to the layers that are played, after its gates."""
+    span = call.spans[0]
+    last_ms = span.queue_ms if span.attempt else span.duration_ms
+    instants = span.instants
+    if instants is None:
+        return last_ms
+    known = (instants.rated_ms, instants.lined_ms, instants.asked_ms)
+    return min((at_ms for at_ms in known if at_ms is not None), default=last_ms)

@@ -18,7 +18,8 @@ from seawall.contract.result import ToolResult
 from seawall.contract.span import Outcome
 from seawall.contract.tool import Tool
 from seawall.orchestration.pipeline import Pipeline
-from seawall.orchestration.replay.plan import Plan, Samples
+from seawall.orchestration.replay.pacing import Begins, Ends
+from seawall.orchestration.replay.plan import CANCELLED, Limits, Plan, Samples, entered_ms
 from seawall.orchestration.replay.virtual import VirtualClock, VirtualLoop
 from seawall.pipeline.recorder import Finished, ToolRecorder
 from seawall.pipeline.session import Session
@@ -28,7 +29,6 @@ from seawall.registry.registry import Registry
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from seawall.contract.policy import RunPolicy
     from seawall.contract.span import Span
     from seawall.policy.model import Policies
     from seawall.recording.trace_file import About, Recorded, Trace
@@ -38,6 +38,8 @@ LAYERS = ("rate_limit", "bulkhead", "adaptive_limit", "retry", "breaker", "timeo
 
 _PLAYED = frozenset({*LAYERS, "executor", "pipeline", ""})
 _REFUSALS = frozenset({"rate_limited", "overloaded", "circuit_open", "limiter_unavailable"})
+_CAME_SO_FAR = frozenset({*CANCELLED, "deadline_exceeded"})
+"""What may end a call anywhere on its way: only by its instants it is known where it was."""
 _TIMES = frozenset({"attempt_timeout", "deadline_exceeded"})
 
 
@@ -89,6 +91,9 @@ def is_played(call: Recorded) -> bool:
         return False
     if call.attempts:
         return True
+    instants = call.spans[-1].instants
+    if instants is not None and call.reason in _CAME_SO_FAR:
+        return instants.rated_ms is not None or instants.lined_ms is not None
     if call.layer:
         return call.layer in LAYERS
     return call.reason in _REFUSALS
@@ -140,8 +145,6 @@ class Simulation:
     ) -> None:
         self._calls = trace.calls
         self._tools = tools_of(trace) if tools is None else dict(tools)
-        self._policies = policies
-        self._live = live or policies
         self._seed = seed
         # typeshed has methods as abstract that the base class only raises from.
         self._loop = VirtualLoop()  # type: ignore[abstract]  # as said
@@ -151,28 +154,25 @@ class Simulation:
         self._shadowed: dict[str, int] = {}
         self._ended: list[Ended | None] = [None] * len(self._calls)
         self._sessions: dict[tuple[str, str], Session] = {}
-        self._waits = {name: self._waits_outside(tool) for name, tool in self._tools.items()}
-        self._limits = {
-            name: None if live is None else _limit_s(tool, live.for_tool(tool))
-            for name, tool in self._tools.items()
-        }
-        self._pipeline = self._made()
+        self._samples = _samples(self._calls, self._tools)
+        self._live = {name: _limits(tool, live) for name, tool in self._tools.items()}
+        self._policies = {name: policies.for_tool(tool) for name, tool in self._tools.items()}
+        self._pipeline = self._made(policies)
 
     def run(self) -> list[Ended | None]:
         """Play all calls."""
         self._loop.run(self._all())
         return self._ended
 
-    def _made(self) -> Pipeline:
-        by_tool: dict[str, list[Recorded]] = {name: [] for name in self._tools}
-        for call in self._calls:
-            by_tool[call.tool].append(call)
-        self._samples = {name: Samples(calls) for name, calls in by_tool.items()}
+    def _made(self, policies: Policies) -> Pipeline:
+        begins, ends = Begins(self._plans, self._loop), Ends(self._plans, self._loop)
+        between = {"retry": (begins,), "breaker": (begins,), "timeout": (ends,)}
+        layers = [layer for name in LAYERS for layer in (*between.get(name, ()), name)]
         registry = Registry([_played(tool, self._execute) for tool in self._tools.values()])
         return Pipeline(
             registry,
-            policies=self._policies,
-            layers=LAYERS,
+            policies=policies,
+            layers=layers,
             loop=None,
             trace=TraceRecorder(0, clock=self._clock),
             recorders=[self],
@@ -181,45 +181,50 @@ class Simulation:
             digest_key=b"replay",
         )
 
-    def _waits_outside(self, tool: Tool) -> bool:
-        """Whether a call's time before its first attempt was spent outside of what is played."""
-        policy = self._live.for_tool(tool)
-        bounded = policy.max_concurrency is not None and policy.max_concurrency_mode == "on"
-        return not bounded and policy.adaptive_limit is None
-
     async def _all(self) -> None:
-        under_way: set[asyncio.Task[None]] = set()
-        for number, call in enumerate(self._calls):
-            if not is_played(call):
-                continue
-            wait_s = call.arrival_s - self._loop.now
-            if wait_s > 0:
-                await self._clock.sleep(wait_s)
-            task = self._loop.create_task(self._one(number, call))
-            under_way.add(task)
-            task.add_done_callback(under_way.discard)
-        while under_way:
-            await next(iter(under_way))
-
-    async def _one(self, number: int, call: Recorded) -> None:
-        name = str(number)
-        plan = self._plans[name] = Plan(
-            call, self._samples[call.tool], self._seed, self._limits[call.tool]
+        calls, loop = self._calls, self._loop
+        visits = sorted(
+            (call.arrival_s + entered_ms(call) / 1000, number)
+            for number, call in enumerate(calls)
+            if is_played(call)
         )
-        task = asyncio.current_task()
+        if not visits:
+            return
+        self._left = len(visits)
+        self._over = loop.create_future()
+        loop.expect(visits, self._visit)
+        await self._over
+
+    def _visit(self, number: int) -> None:
+        call = self._calls[number]
+        plan = Plan(call, self._samples[call.tool], self._seed, self._live[call.tool])
+        self._plans[str(number)] = plan
+        task = self._loop.create_task(self._one(number, plan))
         self._tasks[task] = plan
-        cancelled_after_s = plan.cancelled_after_s
-        if cancelled_after_s is not None and task is not None:
-            self._loop.call_later(cancelled_after_s, task.cancel)
+        cancelled_at = plan.cancelled_at
+        if cancelled_at is not None:
+            self._loop.call_at(cancelled_at, task.cancel)
+
+    async def _one(self, number: int, plan: Plan) -> None:
+        name, call = str(number), plan.call
+        policy = self._policies[call.tool]
         try:
-            if self._waits[call.tool] and call.spans[0].queue_ms > 0:
-                await self._clock.sleep(call.spans[0].queue_ms / 1000)
-            await self._pipeline.call(call.tool, {}, call_id=name, session=self._session(call))
+            await self._pipeline.call(
+                call.tool,
+                {},
+                call_id=name,
+                session=self._session(call),
+                timeout_s=plan.own_timeout_s,
+                deadline_s=plan.deadline_s(policy.deadline_s),
+            )
         except asyncio.CancelledError:
             self._ended[number] = self._ended[number] or recorded_end(call)
         finally:
-            del self._tasks[task], self._plans[name]
+            del self._tasks[asyncio.current_task()], self._plans[name]
             self._shadowed.pop(name, None)
+            self._left -= 1
+            if not self._left:
+                self._over.set_result(None)
 
     def _session(self, call: Recorded) -> Session:
         end = call.end
@@ -230,23 +235,15 @@ class Simulation:
         return found
 
     async def _execute(self, _: dict[str, Any], context: Any) -> Any:
-        plan = self._plans[context.call_id]
-        step = plan.made = plan.step(context.attempt, self._loop.now)
-        plan.tried = context.attempt
+        step = self._plans[context.call_id].play(context.attempt, self._loop.now)
         if step.seconds > 0:
-            try:
-                await self._clock.sleep(step.seconds)
-            except asyncio.CancelledError:
-                if step.linger_s > 0:
-                    await self._clock.sleep(step.linger_s)
-                raise
+            await self._loop.wake_at(self._loop.now + step.seconds)
         failure = step.failure()
         return "" if failure is None else ToolResult.of_failure(failure)
 
     def wait_s(self, low: float, high: float) -> float:
         """Give the wait of the call that is being retried now."""
-        plan = self._tasks[asyncio.current_task()]
-        return plan.wait_s(plan.tried, low, high)
+        return self._tasks[asyncio.current_task()].wait_s(low, high)
 
     def for_tool(self, tool: str) -> ToolRecorder:  # noqa: ARG002  # all tools go into one list
         """Listen to how calls end."""
@@ -256,6 +253,8 @@ class Simulation:
         """Nothing unknown is played."""
 
     def _attempt(self, span: Span) -> None:
+        if not span.verdicts:
+            return
         found = sum(":would_refuse" in verdict for verdict in span.verdicts)
         if found:
             self._shadowed[span.call_id] = found
@@ -263,23 +262,32 @@ class Simulation:
     def _call(self, finished: Finished) -> None:
         number = int(finished.call_id)
         call = self._calls[number]
-        plan = self._plans[finished.call_id]
-        reason = finished.reason
-        if finished.layer == "executor" and plan.made is not None:
-            reason = plan.made.reason
-        outside_s = self._loop.now - finished.elapsed_s - call.arrival_s
+        reason, result = finished.reason, finished.result
+        if finished.layer == "executor" and result is not None and result.failure is not None:
+            reason = result.failure.message
         self._ended[number] = Ended(
             finished.outcome,
             reason,
             finished.attempts,
-            finished.elapsed_s + max(outside_s, 0.0),
+            finished.elapsed_s + entered_ms(call) / 1000,
             self._shadowed.get(finished.call_id, 0),
         )
 
 
-def _limit_s(tool: Tool, policy: RunPolicy) -> float | None:
-    """Give the limit that attempts were recorded under, where it is known."""
-    return policy.timeout_s if policy.timeout_mode == "on" and not tool.duration else None
+def _samples(calls: Iterable[Recorded], tools: Iterable[str]) -> dict[str, Samples]:
+    by_tool: dict[str, list[Recorded]] = {name: [] for name in tools}
+    for call in calls:
+        by_tool[call.tool].append(call)
+    return {name: Samples(found) for name, found in by_tool.items()}
+
+
+def _limits(tool: Tool, live: Policies | None) -> Limits:
+    """Give the limits that a tool was recorded under, where they are known."""
+    if live is None:
+        return Limits()
+    policy = live.for_tool(tool)
+    timed = policy.timeout_mode == "on" and not tool.duration
+    return Limits(policy.timeout_s if timed else None, policy.deadline_s)
 
 
 class _ReplayChance:

@@ -10,17 +10,20 @@ import asyncio
 import heapq
 import itertools
 from collections import deque
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from seawall.pipeline.clock import Clock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Generator
+    from collections.abc import Callable, Coroutine, Generator, Sequence
     from contextvars import Context
 
     from seawall.pipeline.clock import Timer
 
 T = TypeVar("T")
+
+_Future = asyncio.Future
 
 
 class VirtualLoop(asyncio.AbstractEventLoop):
@@ -28,8 +31,11 @@ class VirtualLoop(asyncio.AbstractEventLoop):
 
     def __init__(self) -> None:
         self.now = 0.0
-        self._ready: deque[asyncio.Handle] = deque()
-        self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
+        self._ready: deque[_Soon | asyncio.TimerHandle] = deque()
+        self._timers: list[tuple[float, int, asyncio.TimerHandle | asyncio.Future[None]]] = []
+        self._visits: Sequence[tuple[float, int]] = ()
+        self._visited = 0
+        self._visit: Callable[[int], object] = abs
         self._order = itertools.count()
         self._broken: dict[str, Any] | None = None
 
@@ -46,6 +52,21 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         finally:
             asyncio._set_running_loop(None)  # noqa: SLF001  # as above
 
+    def expect(self, visits: Sequence[tuple[float, int]], visit: Callable[[int], object]) -> None:
+        """Call `visit` with each number at its time; they come in order, before timers."""
+        self._visits, self._visited, self._visit = visits, 0, visit
+
+    @property
+    def expects_more(self) -> bool:
+        """Whether visits are still to come."""
+        return self._visited < len(self._visits)
+
+    def wake_at(self, when: float) -> asyncio.Future[None]:
+        """Give a future that is done at a time; lighter than a timer."""
+        future: asyncio.Future[None] = _Future(loop=self)
+        heapq.heappush(self._timers, (when, next(self._order), future))
+        return future
+
     def _settle(self) -> None:
         ready = self._ready
         while ready:
@@ -56,11 +77,26 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             raise RuntimeError(self._broken.get("message")) from self._broken.get("exception")
 
     def _pass_time(self) -> None:
-        while self._timers:
-            when, _, timer = heapq.heappop(self._timers)
-            if not timer.cancelled():
+        timers = self._timers
+        if self._visited < len(self._visits):
+            at, number = self._visits[self._visited]
+            if not timers or at <= timers[0][0]:
+                self._visited += 1
+                self.now = max(self.now, at)
+                self._visit(number)
+                return
+        while timers:
+            when, _, timer = heapq.heappop(timers)
+            if isinstance(timer, _Future):
+                if not timer.done():
+                    self.now = max(self.now, when)
+                    timer.set_result(None)
+                    return
+            elif not timer.cancelled():
                 self.now = max(self.now, when)
                 self._ready.append(timer)
+                return
+            if self.expects_more:
                 return
         raise RuntimeError("nothing is left that could ever go on")
 
@@ -70,11 +106,11 @@ class VirtualLoop(asyncio.AbstractEventLoop):
 
     def call_soon(  # type: ignore[override]  # the types of typeshed bind arguments to callbacks
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
-    ) -> asyncio.Handle:
+    ) -> _Soon:
         """Call back before time passes."""
-        handle = asyncio.Handle(callback, args, self, context)
-        self._ready.append(handle)
-        return handle
+        soon = _Soon(self, callback, args, copy_context() if context is None else context)
+        self._ready.append(soon)
+        return soon
 
     def call_at(  # type: ignore[override]  # as above
         self,
@@ -152,11 +188,40 @@ class VirtualClock(Clock):
         if seconds <= 0:
             await _Once()
             return
-        done, timer = self.alarm(seconds)
+        await self._loop.wake_at(self._loop.now + seconds)
+
+
+class _Soon:
+    """A callback that is due: as much of a handle as tasks and futures need."""
+
+    __slots__ = ("_args", "_callback", "_context", "_loop", "_off")
+
+    def __init__(
+        self,
+        loop: VirtualLoop,
+        callback: Callable[..., object],
+        args: tuple[Any, ...],
+        context: Context,
+    ) -> None:
+        self._loop = loop
+        self._callback = callback
+        self._args = args
+        self._context = context
+        self._off = False
+
+    def cancel(self) -> None:
+        self._off = True
+
+    def cancelled(self) -> bool:
+        return self._off
+
+    def _run(self) -> None:
         try:
-            await done
-        finally:
-            timer.cancel()
+            self._context.run(self._callback, *self._args)
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as error:  # noqa: BLE001  # as any loop does: told, not lost
+            self._loop.call_exception_handler({"message": "a callback raised", "exception": error})
 
 
 class _Once:
