@@ -51,6 +51,8 @@ class Instants(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc
     """What was to be waited before this attempt; a busy loop wakes later."""
     limit_ms: float | None = None
     """The limit that ended this attempt; a busy loop ends it later."""
+    short_ms: float | None = None
+    """Rate limit or breaker refused; so much later it would have been let through."""
     silent_ms: float | None = None
     """It had said nothing for so long, and was ended for that."""
     timeout_ms: float | None = None

@@ -293,7 +293,7 @@ def _with_health(span: Span, call: Invocation, failure: Failure) -> Span:
 
 
 _ROUNDING = 1e-6
-_LENGTHS = frozenset({"wait", "limit", "silent"})
+_LENGTHS = frozenset({"wait", "limit", "short", "silent"})
 
 
 def instants_of(call: Invocation) -> Instants | None:

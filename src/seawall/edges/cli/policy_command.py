@@ -135,6 +135,14 @@ def simulate_policy(
     max_failed: _Bound = None,
     max_lost: _Bound = None,
     max_shadow_refused: _Bound = None,
+    explain_differences: Annotated[
+        bool,
+        typer.Option(
+            "--explain-differences",
+            help="With --baseline: in which calls it differs from what happened, and at which"
+            " boundary.",
+        ),
+    ] = False,
     as_json: JsonOption = False,
 ) -> int:
     """Play recorded calls under another policy, through the real layers on a virtual clock.
@@ -160,6 +168,7 @@ def simulate_policy(
             "lost": max_lost,
             "shadow_refused": max_shadow_refused,
         },
+        explain=explain_differences,
         as_json=as_json,
     )
     return run_simulation(options, Paper(), Paper(sys.stderr))

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from seawall.contract.tool import Tool
     from seawall.edges.cli.paper import Paper
+    from seawall.orchestration.replay.explain import Difference
     from seawall.orchestration.replay.report import Effect, Report
     from seawall.recording.trace_file import Trace
 
@@ -27,6 +28,8 @@ COLUMNS = (
     *("", "calls", "answered", "refused", "short-circuited", "timed out", "retries"),
     *("saved", "lost", "seconds added"),
 )
+
+DIFFERENCES = ("call", "tool", "arrived", "was", "simulated", "boundary", "ms from it", "follows")
 
 
 class SimulateOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,16 +41,27 @@ class SimulateOptions(msgspec.Struct, frozen=True, kw_only=True):
     registry: str | None = None
     seed: int = 0
     bounds: dict[str, str | None] = {}
+    explain: bool = False
     as_json: bool = False
 
 
 def run_simulation(options: SimulateOptions, paper: Paper, errors: Paper) -> Exit:
     """Simulate, write what changes, and end with 1 if a bound is exceeded."""
     bounds = list(_bounds(options.bounds))
+    if options.explain and options.baseline is None:
+        why = "explains how the simulated baseline differs from what happened: give --baseline too"
+        raise ConfigurationError([Fault(why, "--explain-differences")])
     candidate = loaded(options.policy)
     baseline = None if options.baseline is None else loaded(options.baseline)
     trace, tools = recorded_calls(options.trace, options.registry, errors)
-    report = simulate(trace, candidate, baseline=baseline, tools=tools, seed=options.seed)
+    report = simulate(
+        trace,
+        candidate,
+        baseline=baseline,
+        tools=tools,
+        seed=options.seed,
+        explain=options.explain,
+    )
     if options.as_json:
         paper.text(json.dumps(report.export(), ensure_ascii=False))
     else:
@@ -98,6 +112,7 @@ def write(report: Report, paper: Paper) -> None:
     )
     if report.against == "the baseline":
         paper.text(f"The simulated baseline differs from what happened in {report.unlike} calls.")
+        _explain(report.differences, paper)
     rows = [_row(name, effect) for name, effect in sorted(report.tools.items())]
     rows += [_row(f"family {name}", effect) for name, effect in sorted(report.families.items())]
     paper.table(COLUMNS, [*rows, _row("all", total)])
@@ -106,6 +121,24 @@ def write(report: Report, paper: Paper) -> None:
             f"In shadow mode {total.after.shadow_refused} refusals would be noted"
             f" (before: {total.before.shadow_refused})."
         )
+
+
+def _explain(found: Iterable[Difference], paper: Paper) -> None:
+    rows = [
+        (
+            one_line(one.call_id),
+            one_line(one.tool),
+            f"{one.arrival_s:.3f}",
+            one.was,
+            one.would_be,
+            one.boundary,
+            "?" if one.distance_ms is None else f"{one.distance_ms:.3f}",
+            one_line(one.follows),
+        )
+        for one in found
+    ]
+    if rows:
+        paper.table(DIFFERENCES, rows)
 
 
 def _row(name: str, effect: Effect) -> tuple[str, ...]:

@@ -97,6 +97,7 @@ class AttemptGuard:
 
     def _refused(self, call: Invocation, circuit: Circuit) -> ToolResult:
         wait_s = circuit.seconds_to_probe()
+        call.mark("short", wait_s)
         because = f", last: {circuit.last_error}" if circuit.last_error else ""
         seconds = max(math.ceil(wait_s), 1)
         return call.refuse(

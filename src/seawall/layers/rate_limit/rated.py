@@ -69,6 +69,8 @@ class Rated(Generic[H]):
 
     def _refused(self, call: Invocation, taken: Taken) -> ToolResult:
         wait_s = taken.retry_after_s
+        if wait_s is not None:
+            call.mark("short", wait_s)
         when = "" if wait_s is None else f"; there is room again in {max(math.ceil(wait_s), 1)} s"
         return call.refuse(
             FailureCode.RATE_LIMITED,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from seawall.orchestration.replay.explain import Difference, differences
 from seawall.orchestration.replay.simulate import Simulation, is_played, recorded_end, tools_of
 
 if TYPE_CHECKING:
@@ -102,6 +103,8 @@ class Report(msgspec.Struct):
     """`what happened`, or `the baseline`, which was simulated too."""
     unlike: int = 0
     """Of a simulated baseline: calls that really ended otherwise. Shows how far to trust it."""
+    differences: list[Difference] = []
+    """Which those are, and at which boundary; where they were asked for."""
 
     def export(self) -> dict[str, Any]:
         """Give it as JSON-able values."""
@@ -116,21 +119,24 @@ def simulate(
     baseline: Policies | None = None,
     tools: Iterable[Tool] = (),
     seed: int = 0,
+    explain: bool = False,
 ) -> Report:
     """Play a trace under `candidate` and compare.
 
     With a `baseline`, which is the policy that the trace was recorded under, both are simulated
     and compared; without, the candidate is compared with what happened. The same trace, policies
-    and seed give the same report.
+    and seed give the same report. `explain` tells in which calls the simulated baseline differs
+    from what happened, and why.
     """
     known = tools_of(trace, tools)
 
-    def played(policies: Policies) -> list[Ended | None]:
-        return Simulation(trace, policies, tools=known, live=baseline, seed=seed).run()
+    def simulation(policies: Policies) -> Simulation:
+        return Simulation(trace, policies, tools=known, live=baseline, seed=seed)
 
     real = [recorded_end(call) if is_played(call) else None for call in trace.calls]
-    before = real if baseline is None else played(baseline)
-    after = played(candidate)
+    replay = None if baseline is None else simulation(baseline)
+    before = real if replay is None else replay.run()
+    after = simulation(candidate).run()
     report = _compared(trace, before, after, _families(known, candidate))
     if baseline is not None:
         report.against = "the baseline"
@@ -138,6 +144,8 @@ def simulate(
             one is not None and other is not None and not one.same(other)
             for one, other in zip(real, before, strict=True)
         )
+    if replay is not None and explain:
+        report.differences = differences(trace, before, replay)
     return report
 
 

@@ -156,7 +156,14 @@ class Simulation:
         self._sessions: dict[tuple[str, str], Session] = {}
         self._samples = _samples(self._calls, self._tools)
         self._live = {name: _limits(tool, live) for name, tool in self._tools.items()}
-        self._policies = {name: policies.for_tool(tool) for name, tool in self._tools.items()}
+        self.policies = {name: policies.for_tool(tool) for name, tool in self._tools.items()}
+        """What each tool is played under."""
+        self.turned: dict[str, list[float]] = {}
+        """By tool, when its circuit changed."""
+        self.left: dict[str, list[float]] = {}
+        """By tool, when calls of it ended."""
+        self.short: dict[int, float] = {}
+        """By the number of a refused call, how much later it would have been let through."""
         self._pipeline = self._made(policies)
 
     def run(self) -> list[Ended | None]:
@@ -190,7 +197,7 @@ class Simulation:
         )
         if not visits:
             return
-        self._left = len(visits)
+        self._under_way = len(visits)
         self._over = loop.create_future()
         loop.expect(visits, self._visit)
         await self._over
@@ -207,7 +214,7 @@ class Simulation:
 
     async def _one(self, number: int, plan: Plan) -> None:
         name, call = str(number), plan.call
-        policy = self._policies[call.tool]
+        policy = self.policies[call.tool]
         try:
             await self._pipeline.call(
                 call.tool,
@@ -222,8 +229,8 @@ class Simulation:
         finally:
             del self._tasks[asyncio.current_task()], self._plans[name]
             self._shadowed.pop(name, None)
-            self._left -= 1
-            if not self._left:
+            self._under_way -= 1
+            if not self._under_way:
                 self._over.set_result(None)
 
     def _session(self, call: Recorded) -> Session:
@@ -245,9 +252,15 @@ class Simulation:
         """Give the wait of the call that is being retried now."""
         return self._tasks[asyncio.current_task()].wait_s(low, high)
 
-    def for_tool(self, tool: str) -> ToolRecorder:  # noqa: ARG002  # all tools go into one list
-        """Listen to how calls end."""
-        return ToolRecorder(on_attempt=self._attempt, on_call=self._call)
+    def for_tool(self, tool: str) -> ToolRecorder:
+        """Listen to how calls end, and when circuits change."""
+        turned = self.turned.setdefault(tool, [])
+
+        def event(layer: str, _: str) -> None:
+            if layer == "breaker":
+                turned.append(self._loop.now)
+
+        return ToolRecorder(on_attempt=self._attempt, on_call=self._call, on_event=event)
 
     def unknown(self) -> None:
         """Nothing unknown is played."""
@@ -263,8 +276,12 @@ class Simulation:
         number = int(finished.call_id)
         call = self._calls[number]
         reason, result = finished.reason, finished.result
-        if finished.layer == "executor" and result is not None and result.failure is not None:
-            reason = result.failure.message
+        if result is not None and result.failure is not None:
+            if finished.layer == "executor":
+                reason = result.failure.message
+            elif result.failure.retry_after_s is not None:
+                self.short[number] = result.failure.retry_after_s
+        self.left.setdefault(call.tool, []).append(self._loop.now)
         self._ended[number] = Ended(
             finished.outcome,
             reason,
