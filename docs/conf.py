@@ -55,7 +55,7 @@ NAVIGATION = {
         *("reference/calls", "reference/tools", "reference/failures", "reference/policies"),
         *("reference/approvals", "reference/extending", "reference/recording"),
         *("reference/adapters", "reference/testing", "reference/commands", "command-line"),
-        *("reference/environment", "changelog"),
+        *("reference/environment", "comparison", "changelog"),
     ],
 }
 """Every page but the first, under the headings of the side bar."""

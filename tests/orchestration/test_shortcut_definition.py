@@ -152,7 +152,7 @@ def test_every_tool_must_be_there() -> None:
     steps = [{"tool": "a"}, {"tool": "b"}]
 
     assert faults_of(of(steps=steps), is_tool=lambda name: name == "a") == {
-        "/steps/1/tool": "step 1: there is no tool 'b'"
+        "/steps/1/tool": "step 1: there is no tool 'b'; name one that is registered"
     }
 
 

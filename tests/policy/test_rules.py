@@ -116,11 +116,11 @@ def test_a_ready_made_preset_that_names_itself_starts_from_what_it_was() -> None
         ),
         (
             {("presets", "a"): Changes(preset="a")},
-            "presets.a.preset: 'a' starts from this preset in turn",
+            "presets.a.preset: 'a' starts from this preset in turn; take one of the two out",
         ),
         (
             {("presets", "a"): Changes(preset="b"), ("presets", "b"): Changes(preset="a")},
-            "presets.b.preset: 'a' starts from this preset in turn",
+            "presets.b.preset: 'a' starts from this preset in turn; take one of the two out",
         ),
     ],
 )

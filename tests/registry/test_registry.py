@@ -256,7 +256,7 @@ def test_a_copy_leaves_out_what_it_should_and_keeps_what_is_set_aside() -> None:
 
 def test_excluding_a_name_that_is_not_there_is_an_error() -> None:
     assert refused(lambda: Registry([make()]).copy(excluding=["T"])) == [
-        "T: is not registered, so it cannot be excluded"
+        "T: is not registered, so it cannot be excluded; name one that is"
     ]
 
 

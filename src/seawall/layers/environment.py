@@ -76,7 +76,9 @@ class Environment:
             self._forget(flag)
             return
         if value is not True and value is not False:
-            raise ConfigurationError(f"environment flag {flag!r} is True, False or None: {value!r}")
+            raise ConfigurationError(
+                f"environment flag {flag!r} must be True, False or None, not {value!r:.40}"
+            )
         self._make_room(flag)
         self._facts[flag] = _Fact(value, self._until(flag, ttl_s))
         self._keep_repair(flag, repair)

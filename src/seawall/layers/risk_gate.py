@@ -64,10 +64,10 @@ class Gate(msgspec.Struct, frozen=True):
         faults = []
         decide: Any = getattr(self.policy, "decide", None)
         if not callable(decide) or inspect.iscoroutinefunction(decide):
-            faults.append(Fault("has no plain function `decide(prepared)`", key="policy"))
+            faults.append(Fault("must have a plain function `decide(prepared)`", key="policy"))
         confirm: Any = self.confirm
         if confirm is not None and not callable(confirm):
-            faults.append(Fault("cannot be called", key="confirm"))
+            faults.append(Fault("must be a function that asks and gives an Answer", key="confirm"))
         within_s = self.answer_within_s
         if within_s is not None and not 0 < within_s < math.inf:
             said = f"must be above 0; None is no limit (got {within_s!r})"

@@ -171,7 +171,12 @@ def _entries(action: Action, given: Any, faults: list[Fault]) -> list[str]:
         faults.append(Fault(f"has {len(entries)} entries; {MAX_ENTRIES} are enough", key=action))
     fine = [entry for entry in entries if isinstance(entry, str) and entry.strip() == entry != ""]
     if len(fine) < len(entries):
-        faults.append(Fault("has an entry that is blank, padded, or no text", key=action))
+        faults.append(
+            Fault(
+                "has an entry that is blank, padded, or no text; write names or patterns",
+                key=action,
+            )
+        )
     return fine
 
 

@@ -112,7 +112,10 @@ def _faults(rule: ArgumentRule) -> Iterator[Fault]:
         has = ", ".join((*kinds, *bounds)) or "none"
         yield Fault(f"needs one kind of condition, {known}; it has {has}", key="argument")
     if rule.otherwise is rule.decide:
-        yield Fault(f"is {rule.otherwise} as well, so the rule says it always", key="otherwise")
+        yield Fault(
+            f"is {rule.otherwise} as well, so the rule says it always; leave it out",
+            key="otherwise",
+        )
     for name, read in (("under", PathPattern), ("host", HostPattern)):
         for value in getattr(rule, name):
             try:

@@ -94,7 +94,7 @@ def _recorder_faults(recorders: Any) -> list[Fault]:
     if not isinstance(recorders, Iterable):
         return [Fault(f"must be a list, not {_shown(recorders)}", key="recorders")]
     return [
-        Fault(f"{_shown(one)} is not {_RECORDER}", key=f"recorders[{position}]")
+        Fault(f"{_shown(one)} is not {_RECORDER}; give one", key=f"recorders[{position}]")
         for position, one in enumerate(recorders)
         if not _has("for_tool", "unknown")(one)
     ]

@@ -124,7 +124,9 @@ def _block(block: Any) -> Content:
         return content_from_json(dict(block))
     content, _ = parts_of(block)
     if content != (block,) and not isinstance(block, str):
-        raise TypeError(f"{type(block).__name__} is no content block")
+        raise TypeError(
+            f"{type(block).__name__} is no content block; give texts, or values such as TextContent"
+        )
     return content[0]
 
 

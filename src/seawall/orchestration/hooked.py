@@ -60,7 +60,7 @@ class Hooks:
             if pair is None and callable(told):
                 continue
             if pair is None:
-                said = f"{hook!r} is no hook: an object with a method `before`, `after`, or both"
+                said = f"{hook!r} is no hook: it must have a method `before`, `after`, or both"
                 faults.append(Fault(said, f"hooks[{position}]"))
             else:
                 self._pairs.append(pair)

@@ -26,7 +26,7 @@ def shared_by(
     if url is None and settings.url_env is not None:
         url = os.environ.get(settings.url_env)
         if not url:
-            said = f"the environment has no {settings.url_env}, where the URL should be"
+            said = f"the environment has no {settings.url_env}; set it to the URL of the store"
             raise ConfigurationError([Fault(said, key="shared.url_env")])
     if url is None:
         return None, False

@@ -160,7 +160,7 @@ class _Reading:
         params = [self._param(item, f"/params/{at}") for at, item in enumerate(given[:MAX_PARAMS])]
         names = [param.name for param in params]
         for name in dict.fromkeys(name for name in names if names.count(name) > 1):
-            self._fault("/params", f"the param {name!r} is declared twice")
+            self._fault("/params", f"the param {name!r} is declared twice; leave one out")
         return params
 
     def _param(self, item: Any, path: str) -> Param:
@@ -196,9 +196,12 @@ class _Reading:
         if default is msgspec.UNSET:
             return
         if is_required:
-            self._fault(f"{path}/default", f"{name!r} is required, so its default is never used")
+            self._fault(
+                f"{path}/default",
+                f"{name!r} is required, so its default is never used; leave one of them out",
+            )
         if not _is_of(kind, default):
-            self._fault(f"{path}/default", f"the default of {name!r} is no {kind}")
+            self._fault(f"{path}/default", f"the default of {name!r} is no {kind}; give one")
         elif (fault := too_large(default)) is not None:
             self._fault(f"{path}/default", f"the default of {name!r} {fault}")
 
@@ -219,11 +222,15 @@ class _Reading:
     def _tool(self, tool: str, at: int, wanted: str) -> None:
         path = f"/steps/{at}/tool"
         if tool in _NO_STEPS:
-            self._fault(path, f"step {at}: {tool} cannot be a step of a shortcut")
+            self._fault(
+                path, f"step {at}: {tool} cannot be a step of a shortcut; name the tools themselves"
+            )
         elif tool == wanted:
-            self._fault(path, f"step {at}: {tool} would call itself without end")
+            self._fault(path, f"step {at}: {tool} would call itself without end; name another tool")
         elif not self._is_tool(tool):
-            self._fault(path, f"step {at}: there is no tool {_shown(tool)}")
+            self._fault(
+                path, f"step {at}: there is no tool {_shown(tool)}; name one that is registered"
+            )
 
     def _unused(self, params: Sequence[Param], plan: Sequence[Step]) -> None:
         if not plan:

@@ -73,7 +73,7 @@ class Breakers:
         slot = self._find(tool)
         if slot is None:
             raise ConfigurationError(
-                f"{tool!r} has no breaker: no such tool, or none by its policy"
+                f"{tool!r} has no breaker: name a tool whose policy gives it one"
             )
         return slot
 

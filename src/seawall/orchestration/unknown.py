@@ -27,7 +27,9 @@ def no_such_tool(
     asked = name if isinstance(name, str) else ""
     hints = registry.suggest(asked, allowed=allowed)
     count = len(registry)
-    there_are = "there are no tools" if not count else f"there are {count} tools"
+    there_are = {0: "there are no tools", 1: "there is 1 tool"}.get(
+        count, f"there are {count} tools"
+    )
     if hints:
         near = ", ".join(hints)
         guidance = (

@@ -64,7 +64,7 @@ class Services:
     def register(self, name: str, service: Any) -> None:
         """Offer a service; raises `ConfigurationError` if the name is taken."""
         if name in self._services:
-            raise ConfigurationError(f"service {name!r} is registered twice")
+            raise ConfigurationError(f"service {name!r} is registered twice; choose another name")
         self._services[name] = service
 
     def get(self, name: str) -> Any:

@@ -15,4 +15,6 @@ def address_rule(rule: str) -> Network | tuple[str, int]:
         host, _, port = rule.rpartition(":")
         if host and port.isascii() and port.isdecimal() and 0 < int(port[:6]) < 65_536:
             return host.strip("[]").lower(), int(port)
-    raise ValueError(f"{rule!r} is neither host:port nor a network")
+    raise ValueError(
+        f"{rule!r} is neither host:port nor a network; write internal:8080 or 10.1.0.0/16"
+    )

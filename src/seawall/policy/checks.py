@@ -62,7 +62,7 @@ class _RuleCheck:
         values = _flat(rule)
         missing = {key for key, value in values.items() if value is None and key not in LIMITS}
         for key in missing:
-            self._fault(path, key, "needs a value")
+            self._fault(path, key, "needs a value; leave the key out for the default")
         plain, tables = _parted({k: v for k, v in values.items() if k not in missing})
         self._check(RunPolicy, plain, path)
         for name, parts in tables.items():
@@ -99,7 +99,11 @@ class _RuleCheck:
             self._origins.faults_of(error, path)
             return
         if cost > most:
-            self._fault(path, "cost", f"is {cost}, more than {rate} can ever grant")
+            self._fault(
+                path,
+                "cost",
+                f"is {cost}, more than {rate} can ever grant; lower it, or raise the rate",
+            )
 
     def _fault(self, path: KeyPath, key: str, message: str) -> None:
         self._origins.fault((*path, *key.split(".")), message)

@@ -147,11 +147,15 @@ def _extended(extends: str, path: Path, label: str, seen: list[Path]) -> tuple[P
             f"{extends!r} {unknown(extends, names)}; a file of your own is named with its .toml"
         )
     if not found.is_file():
-        raise ValueError(f"there is no file {name}")
+        raise ValueError(
+            f"there is no file {name}; give its path from here, or the name of a ready-made one"
+        )
     if found.resolve() in seen:
-        raise ValueError(f"{name} extends this file in turn")
+        raise ValueError(f"{name} extends this file in turn; take one of the two out")
     if len(seen) == MAX_FILES:
-        raise ValueError(f"this is a chain of more than {MAX_FILES} files")
+        raise ValueError(
+            f"this is a chain of more than {MAX_FILES} files; put some of them together"
+        )
     return found, name
 
 
@@ -160,13 +164,13 @@ def _read(path: Path, label: str) -> Sheet:
     try:
         text = _text(path)
     except UnicodeDecodeError as error:
-        return _unread(f"is no UTF-8 text (byte {error.start})", label)
+        return _unread(f"is no UTF-8 text (byte {error.start}); save it as that", label)
     except OSError as error:
         return _unread(f"cannot be read: {error.strerror or type(error).__name__}", label)
     try:
         document = tomllib.loads(text)
     except RecursionError:
-        return _unread("has brackets that are nested too deep", label)
+        return _unread("has brackets that are nested too deep; no key needs that many", label)
     except ValueError as error:
         return Sheet(faults=[_syntax_fault(str(error), text, label)])
     return read_sheet(document, find_places(text, label))
@@ -183,7 +187,7 @@ def _text(path: Path) -> str:
     with path.open("rb") as file:
         raw = file.read(MAX_BYTES + 1)
     if len(raw) > MAX_BYTES:
-        raise OSError(0, f"it is larger than {MAX_BYTES // 1024} KiB")
+        raise OSError(0, f"it is larger than {MAX_BYTES // 1024} KiB, which no policy needs")
     # Line ends are made equal as `tomllib` does, so that places fit what it read.
     return raw.decode("utf-8-sig").replace("\r\n", "\n")
 

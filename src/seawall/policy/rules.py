@@ -56,9 +56,13 @@ class Rules:
         if name not in self._names:
             self._origins.fault(where, f"{name!r} {unknown(name, self._names)}")
         elif name in within:
-            self._origins.fault(where, f"{name!r} starts from this preset in turn")
+            self._origins.fault(
+                where, f"{name!r} starts from this preset in turn; take one of the two out"
+            )
         elif len(within) == MAX_DEPTH:
-            self._origins.fault(where, f"more than {MAX_DEPTH} presets start from one another")
+            self._origins.fault(
+                where, f"more than {MAX_DEPTH} presets start from one another; put some together"
+            )
         else:
             return self._whole(name, said + self._origins.line(path, "preset"), within)
         return whole_rule(RunPolicy(), said)

@@ -180,7 +180,9 @@ class SharedSettings(msgspec.Struct, frozen=True, kw_only=True):
         if self.url is None:
             return
         if self.url_env is not None:
-            raise ConfigurationError([Fault("does not count beside url_env", key="url")])
+            raise ConfigurationError(
+                [Fault("does not count beside url_env; leave one of them out", key="url")]
+            )
         redis_address(self.url)
         if "@" in self.url or "password=" in self.url:
             said = "holds a password, and a policy is no place for one; name it by url_env"

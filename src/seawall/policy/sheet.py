@@ -249,7 +249,7 @@ class _SheetReader:
             if name.strip():
                 yield path, self._table(table, path)
             else:
-                self._fault(path, "has an empty name")
+                self._fault(path, "has an empty name; give it one")
 
     def _table(self, raw: Any, path: KeyPath) -> Table:
         if isinstance(raw, dict):

@@ -40,7 +40,7 @@ def size(raw: Any) -> int:
     number, unit = _quantity(raw, _BYTES, "a number of bytes, or one with a unit, as 256KiB")
     found = float(number) * _BYTES[unit]
     if not found.is_integer():
-        raise ValueError(f"is {shown(raw)}, which is no whole number of bytes")
+        raise ValueError(f"is {shown(raw)}, which is no whole number of bytes; write 4096 or 4KiB")
     return count(int(found))
 
 
@@ -231,7 +231,7 @@ def _number(raw: Any, wanted: str) -> float:
     if isinstance(raw, float) and not math.isfinite(raw):
         raise ValueError(f"is {raw}; it takes {wanted}")
     if abs(raw) > _LARGEST:
-        raise ValueError(f"is larger than {_LARGEST:,}")
+        raise ValueError(f"is larger than {_LARGEST:,}; use a smaller number")
     return raw
 
 

@@ -32,10 +32,12 @@ class Gauge(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
-            raise ConfigurationError(f"{self.name!r} cannot be the name of a gauge")
+            said = "use letters, digits and underscores, such as seawall_wait_seconds"
+            raise ConfigurationError(f"{self.name!r} cannot be the name of a gauge: {said}")
         for label in self.labels:
             if not _LABEL.fullmatch(label):
-                raise ConfigurationError(f"{self.name}: {label!r} cannot be the name of a label")
+                said = f"{label!r} cannot be the name of a label: use letters, digits and _"
+                raise ConfigurationError(f"{self.name}: {said}")
 
 
 GaugeSource = Callable[[], Iterable[Gauge]]

@@ -50,7 +50,8 @@ def tool(
 def _made(function: Callable[..., Any], fields: dict[str, Any]) -> Tool:
     unknown = sorted(set(fields) - set(Tool.__struct_fields__))
     if unknown:
-        raise ConfigurationError([Fault("is not a field of Tool", name) for name in unknown])
+        said = f"is not a field of Tool; those are {', '.join(Tool.__struct_fields__)}"
+        raise ConfigurationError([Fault(said, name) for name in unknown])
     if isinstance(fields.get("risk"), str):
         fields["risk"] = _risk(fields["risk"])
     if not isinstance(fields.get("annotations", Annotations()), Annotations):

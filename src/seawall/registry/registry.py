@@ -94,7 +94,12 @@ class Registry:
                 )
             executor: Any = tool.executor
             if not callable(executor):
-                faults.append(Fault("has no callable executor", f"{tool.name}.executor"))
+                faults.append(
+                    Fault(
+                        "has no callable executor; give the function that does the work",
+                        f"{tool.name}.executor",
+                    )
+                )
             schemas, broken = _compiled(tool)
             if faults or (broken and on_invalid == "refuse"):
                 raise ConfigurationError([*faults, *broken])
@@ -206,7 +211,10 @@ class Registry:
         missing = sorted(left_out - set(self._tools))
         if missing:
             raise ConfigurationError(
-                [Fault("is not registered, so it cannot be excluded", name) for name in missing]
+                [
+                    Fault("is not registered, so it cannot be excluded; name one that is", name)
+                    for name in missing
+                ]
             )
         target = Registry() if into is None else into
         for name, tool in tuple(self._tools.items()):

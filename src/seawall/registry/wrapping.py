@@ -153,7 +153,9 @@ def _each(
             said = "is a dictionary; give `dispatch`, which runs what dictionaries declare"
             faults.append(Fault(said, where))
         else:
-            faults.append(Fault(f"is {type(item).__name__}, no tool or function", where))
+            faults.append(
+                Fault(f"is {type(item).__name__}, no tool or function; give one of those", where)
+            )
     if faults:
         raise ConfigurationError(faults)
     return found
@@ -175,5 +177,6 @@ def _annotated(tools: Iterable[Tool], annotations: Mapping[str, Annotations]) ->
     ]
     unknown = sorted(set(annotations) - {tool.name for tool in found})
     if unknown:
-        raise ConfigurationError([Fault("is no tool here", f"annotations.{n}") for n in unknown])
+        said = "is no tool here; name one of those that are wrapped"
+        raise ConfigurationError([Fault(said, f"annotations.{n}") for n in unknown])
     return found

@@ -60,10 +60,12 @@ def _postgres(url: str) -> Address:
         parts = urlsplit(url)
         port = f":{parts.port}" if parts.port is not None else ""
     except ValueError as error:
-        raise ConfigurationError("the PostgreSQL address of the state cannot be read") from error
+        raise ConfigurationError(
+            "the PostgreSQL address of the state cannot be read: write postgresql://user@host:5432/name"
+        ) from error
     if not parts.path.strip("/"):
         raise ConfigurationError(
-            "the PostgreSQL address of the state names no database: postgresql://user@host/name"
+            "the PostgreSQL address of the state names no database: write postgresql://user@host/name"
         )
     user, at, host = parts.netloc.rpartition("@")
     name = user.partition(":")[0]

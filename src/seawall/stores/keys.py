@@ -34,7 +34,9 @@ class Keys:
 
     def __init__(self, keys: Sequence[bytes]) -> None:
         if not keys or any(len(key) != KEY_BYTES for key in keys):
-            raise ConfigurationError(f"a key of a state has {KEY_BYTES} bytes")
+            raise ConfigurationError(
+                f"a key of a state must have {KEY_BYTES} bytes; secrets.token_bytes makes one"
+            )
         self._keys = tuple(dict.fromkeys(keys))
 
     def __repr__(self) -> str:

@@ -55,13 +55,19 @@ class Seal:
     def open(self, sealed: bytes, place: str) -> bytes:
         """Give back what was sealed for that place; raises `SealBroken` otherwise."""
         if sealed[:1] != _VERSION or len(sealed) < _HEAD:
-            raise SealBroken("what is kept is not in the form that this version seals")
+            raise SealBroken(
+                "what is kept is in the form of another version of Seawall; use that to read it"
+            )
         key_id = bytes(sealed[1 : 1 + ID_BYTES])
         box = self._boxes.get(key_id)
         if box is None:
-            raise SealBroken(f"it was sealed with the key {key_id.hex()}, which is not among ours")
+            raise SealBroken(
+                f"it was sealed with the key {key_id.hex()}, which is not among ours: add it"
+            )
         nonce = bytes(sealed[1 + ID_BYTES : _HEAD])
         try:
             return box.decrypt(nonce, bytes(sealed[_HEAD:]), place.encode())
         except self._tampered as error:
-            raise SealBroken("what is kept was changed, or moved from another place") from error
+            raise SealBroken(
+                "what is kept was changed, or moved from another place; take it from a backup"
+            ) from error

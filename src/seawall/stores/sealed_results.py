@@ -49,7 +49,9 @@ def opened_result(seal: Seal, sealed: bytes, place: str) -> ToolResult:
     try:
         kept = msgspec.json.decode(seal.open(sealed, place), type=_Kept)
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise SealBroken("what is kept is not in the form that this version reads") from error
+        raise SealBroken(
+            "what is kept is in the form of another version of Seawall; use that to read it"
+        ) from error
     return ToolResult(
         tool=kept.tool,
         content=kept.content,

@@ -132,7 +132,7 @@ def test_the_demo_calls_only_what_can_do_no_harm(folder: Folder, tmp_path: Path)
         (["tools", "--trust", "a"], "error: --trust: says something of MCP servers"),
         (["call", "t", "--pins", "x"], "error: --pins: says something of MCP servers"),
         (["demo", "--trust", "a"], "error: --trust: says something of MCP servers"),
-        (["mcp", "servers"], "error: --mcp-config: names the servers"),
+        (["mcp", "servers"], "error: --mcp-config: is missing; give the file"),
         (["mcp", "pins", "show"], "error: --pins: says where accepted definitions are kept"),
     ],
 )

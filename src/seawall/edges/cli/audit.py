@@ -77,9 +77,11 @@ def existing_state(url: str) -> State:
     """Open a state that is there: looking at one must not make it."""
     address = address_of(url)
     if address.kind == "memory":
-        raise ConfigurationError([Fault("a state in memory has nothing to look at", key="--state")])
+        said = "a state in memory has nothing to look at; give sqlite:///FILE or postgresql://…"
+        raise ConfigurationError([Fault(said, key="--state")])
     if address.path is not None and not address.path.exists():
-        raise ConfigurationError([Fault(f"there is no state at {address.shown}", key="--state")])
+        said = f"there is no state at {address.shown}; give the address that made one"
+        raise ConfigurationError([Fault(said, key="--state")])
     return open_state(url)
 
 

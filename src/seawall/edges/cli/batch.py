@@ -55,9 +55,10 @@ def _read(file: str) -> str:
         said = f"cannot be read: {error.strerror or type(error).__name__}"
         raise ConfigurationError([Fault(said, file=file)]) from None
     except UnicodeDecodeError:
-        raise ConfigurationError([Fault("is no UTF-8 text", file=file)]) from None
+        raise ConfigurationError([Fault("is no UTF-8 text; save it as that", file=file)]) from None
     if len(text) > MAX_INPUT:
-        raise ConfigurationError([Fault(f"holds more than {MAX_INPUT} characters", file=file)])
+        said = f"holds more than {MAX_INPUT} characters; run its steps in parts"
+        raise ConfigurationError([Fault(said, file=file)])
     return text
 
 

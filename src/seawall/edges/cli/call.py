@@ -67,9 +67,8 @@ def read(stream: TextIO) -> str:
     """Read all of a stream; raises ConfigurationError if that is too much."""
     text = stream.read(MAX_INPUT + 1)
     if len(text) > MAX_INPUT:
-        raise ConfigurationError(
-            [Fault(f"standard input holds more than {MAX_INPUT} characters", "arguments")]
-        )
+        said = f"standard input holds more than {MAX_INPUT} characters; send less in one call"
+        raise ConfigurationError([Fault(said, "arguments")])
     return text
 
 

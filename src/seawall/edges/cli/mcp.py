@@ -26,7 +26,9 @@ COLUMNS = ("server", "state", "transport", "revision", "trusted", "tools", "set 
 def servers(mcp: McpChoice, paper: Paper, errors: Paper, *, as_json: bool) -> Exit:
     """Connect, say how the servers do, and leave."""
     if not mcp:
-        raise ConfigurationError([Fault("names the servers; it is missing", "--mcp-config")])
+        raise ConfigurationError(
+            [Fault("is missing; give the file that names the servers", "--mcp-config")]
+        )
 
     async def look() -> tuple[list[ServerState], set[str]]:
         async with connected(mcp, errors, Registry()) as found:

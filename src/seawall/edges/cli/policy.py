@@ -91,7 +91,8 @@ def servers_in(path: Path) -> tuple[str, ...]:
     """Name the servers of a client's configuration, under `mcpServers` or `servers`."""
     try:
         if path.stat().st_size > MAX_CONFIG_BYTES:
-            raise ConfigurationError([Fault("is too large for a configuration", file=str(path))])
+            said = f"has more than {MAX_CONFIG_BYTES:,} bytes; give a client's configuration"
+            raise ConfigurationError([Fault(said, file=str(path))])
         config = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         said = f"cannot be read: {error.strerror or type(error).__name__}"
@@ -101,7 +102,8 @@ def servers_in(path: Path) -> tuple[str, ...]:
     for key in ("mcpServers", "servers"):
         if isinstance(config, dict) and isinstance(config.get(key), dict):
             return tuple(config[key])
-    raise ConfigurationError([Fault("has no object mcpServers", file=str(path))])
+    said = "has no object mcpServers or servers; give a client's configuration of servers"
+    raise ConfigurationError([Fault(said, file=str(path))])
 
 
 def explain(

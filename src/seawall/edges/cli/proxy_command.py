@@ -123,5 +123,7 @@ def token_from(file: Path) -> str:
         said = f"cannot be read: {type(error).__name__}"
         raise ConfigurationError([Fault(said, f"--token-file {file}")]) from None
     if not token:
-        raise ConfigurationError([Fault("is empty", f"--token-file {file}")])
+        raise ConfigurationError(
+            [Fault("is empty; write the token into it", f"--token-file {file}")]
+        )
     return token

@@ -130,7 +130,8 @@ def _text(file: str) -> str:
     if file == "-":
         text = sys.stdin.read(MAX_BYTES + 1)
         if len(text) > MAX_BYTES:
-            raise ConfigurationError([Fault("holds too much", "standard input")])
+            said = f"is larger than {MAX_BYTES // 1024 // 1024} MiB; cut it into parts"
+            raise ConfigurationError([Fault(said, "standard input")])
         return text
     path = Path(file)
     try:
@@ -142,7 +143,7 @@ def _text(file: str) -> str:
         said = f"cannot be read: {error.strerror or type(error).__name__}"
         raise ConfigurationError([Fault(said, file=file)]) from None
     except UnicodeDecodeError:
-        raise ConfigurationError([Fault("is no UTF-8 text", file=file)]) from None
+        raise ConfigurationError([Fault("is no UTF-8 text; save it as that", file=file)]) from None
 
 
 def _row(span: Span) -> tuple[str, ...]:

@@ -137,7 +137,8 @@ def tokens_from_file(path: Path) -> Tokens:
     entries = [_entry(name, table, str(path), faults) for name, table in named.items()]
     digests = [entry[0] for entry in entries if entry is not None]
     if len(set(digests)) < len(digests):
-        faults.append(Fault("two clients have the same token", "tokens", file=str(path)))
+        said = "two clients have the same token; give each one of its own"
+        faults.append(Fault(said, "tokens", file=str(path)))
     if faults:
         raise ConfigurationError(faults)
     return Tokens(entry for entry in entries if entry is not None)
@@ -160,7 +161,8 @@ def _entry(name: str, table: Any, file: str, faults: list[Fault]) -> tuple[bytes
     if not isinstance(table, dict):
         faults.append(Fault("must be a table with token and scopes", key, file=file))
         return None
-    wrong = [Fault("is not known", f"{key}.{one}", file=file) for one in table.keys() - set(_KEYS)]
+    odd = f"is not known; use {', '.join(_KEYS)}"
+    wrong = [Fault(odd, f"{key}.{one}", file=file) for one in table.keys() - set(_KEYS)]
     digest = _digest_in(table, key, file, wrong)
     scopes = table.get("scopes", ["call"])
     if not isinstance(scopes, list) or not scopes or any(one not in SCOPES for one in scopes):

@@ -213,11 +213,11 @@ class _Reader:
         if kind in ("http", "streamable-http", "streamableHttp", "streamable_http"):
             if url is not None:
                 return "http"
-            self._fault(key, "has no url")
+            self._fault(key, "has no url; give the address of the server")
         elif kind == "stdio":
             if has_command:
                 return "stdio"
-            self._fault(key, "has no command")
+            self._fault(key, "has no command; give the one that starts the server")
         elif kind == "sse":
             self._fault(
                 f"{key}.type",
@@ -277,7 +277,9 @@ class _Reader:
             return ""
         found = self._variables.filled(str(value), key, self._faults)
         if "\0" in found or (("\n" in found or "\r" in found) and ".headers." in key):
-            self._fault(key, "has a character that cannot stand there")
+            self._fault(
+                key, "has a character that cannot stand there; take out line ends and zero bytes"
+            )
         return found
 
     def _env_file(self, entry: dict[str, Any], key: str) -> dict[str, str]:

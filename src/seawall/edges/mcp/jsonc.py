@@ -33,7 +33,7 @@ def parsed(text: str, file: str) -> Any:
         if len(found) != len(pairs):
             keys = [key for key, _ in pairs]
             twice = next(key for key in keys if keys.count(key) > 1)
-            raise ConfigurationError([Fault("stands here twice", twice, file=file)])
+            raise ConfigurationError([Fault("stands here twice; leave one", twice, file=file)])
         return found
 
     try:
@@ -44,7 +44,9 @@ def parsed(text: str, file: str) -> Any:
             [Fault(said, file=file, line=error.lineno, column=error.colno)]
         ) from None
     except RecursionError:
-        raise ConfigurationError([Fault("is nested too deeply", file=file)]) from None
+        raise ConfigurationError(
+            [Fault("is nested too deeply; a list of servers needs few levels", file=file)]
+        ) from None
 
 
 def _text(path: Path) -> str:
@@ -55,11 +57,14 @@ def _text(path: Path) -> str:
         said = f"cannot be read: {error.strerror or type(error).__name__}"
         raise ConfigurationError([Fault(said, file=str(path))]) from None
     if len(raw) > MAX_BYTES:
-        raise ConfigurationError([Fault(f"has more than {MAX_BYTES} bytes", file=str(path))])
+        said = f"has more than {MAX_BYTES:,} bytes; keep only the servers in it"
+        raise ConfigurationError([Fault(said, file=str(path))])
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise ConfigurationError([Fault("is no UTF-8 text", file=str(path))]) from None
+        raise ConfigurationError(
+            [Fault("is no UTF-8 text; save it as that", file=str(path))]
+        ) from None
 
 
 def _plain(text: str) -> str:

@@ -151,7 +151,9 @@ class Pins:
         with self._locked() as kept:
             pin = kept.servers.get(server, {}).get(tool)
             if pin is None or pin.changed is None:
-                said = "has no change that waits to be accepted"
+                said = (
+                    "has no change that waits to be accepted; `seawall mcp pins show` lists those"
+                )
                 raise ConfigurationError([Fault(said, f"{server} {tool}")])
             change = self._change(server, tool, pin.accepted, pin.changed)
             if len(digest) < 8 or not digest_of(pin.changed, 64).startswith(digest):

@@ -86,13 +86,15 @@ class Variables:
         if found is not None:
             return found
         if not _NAME.fullmatch(wanted):
-            return Fault("is no name of an environment variable")
-        return Fault(f"the environment variable {wanted} is not set")
+            return Fault(
+                f"{wanted[:80]!r} is no name of a variable: use letters, digits and underscores"
+            )
+        return Fault(f"the environment variable {wanted} is not set; set it before this is started")
 
     def _answer(self, name: str) -> str | Fault:
         wanted = self._inputs.get(name)
         if wanted is None:
-            return Fault(f"there is no input {name!r} under 'inputs'")
+            return Fault(f"there is no input {name!r} under 'inputs'; add it there")
         if name not in self._answers:
             self._answers[name] = self._asked(wanted)
         found = self._answers[name]

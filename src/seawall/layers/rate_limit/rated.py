@@ -35,9 +35,8 @@ class Rated(Generic[H]):
         self._item = parse_rate(rate)
         self._cost = policy.cost
         if self._cost > self._item.amount:
-            raise ConfigurationError(
-                [Fault(f"is {self._cost}, more than {rate} can ever grant", key="cost")]
-            )
+            said = f"is {self._cost}, more than {rate} can ever grant; lower it, or raise the rate"
+            raise ConfigurationError([Fault(said, key="cost")])
         self._shadow = policy.rate_mode == "shadow"
         self._count = context.count
         self._parts = policy.rate_key

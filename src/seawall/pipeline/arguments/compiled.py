@@ -166,7 +166,7 @@ class _Compilation:
         own: Any = self._schema.get("$schema") if isinstance(self._schema, Mapping) else None
         if self._draft is not None:
             if self._draft not in DIALECTS:
-                raise NotUsable(f"{self._draft} is none of {', '.join(DIALECTS)}", None)
+                raise NotUsable(f"{self._draft} must be one of {', '.join(DIALECTS)}", None)
             yield DIALECTS[self._draft]
         elif own is not None and dialect_named(own) is None:
             if isinstance(own, str) and own in self._resources:

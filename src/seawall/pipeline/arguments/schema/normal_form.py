@@ -242,12 +242,14 @@ class _Writer:
         if self._characters < 0:
             raise NotUsable(f"holds more than {MAX_CHARACTERS} characters; describe less", None)
         if not text.isascii() and _HALF.search(text):
-            raise NotUsable("holds half of a character (a lone surrogate)", way)
+            raise NotUsable(
+                "holds half of a character (a lone surrogate); write the whole one", way
+            )
         return text if type(text) is str else str.__str__(text)
 
     def _key(self, key: Any, way: Way) -> str:
         if not isinstance(key, str):
-            raise NotUsable(f"has a key of type {type(key).__name__}; keys are texts", way)
+            raise NotUsable(f"has a key of type {type(key).__name__}; keys must be texts", way)
         return self._text(key, way)
 
 
@@ -259,8 +261,12 @@ def _scalar(value: Any, way: Way) -> Any:
     if isinstance(value, float) and math.isfinite(value):
         return float(value)
     if isinstance(value, (int, float)):
-        raise NotUsable("is a number that JSON cannot say, or one that is too long", way)
-    raise NotUsable(f"is a value of type {type(value).__name__}, which is no JSON", way)
+        raise NotUsable(
+            "is a number that JSON cannot say, or one that is too long; use a smaller one", way
+        )
+    raise NotUsable(
+        f"is a value of type {type(value).__name__}, which is no JSON; use JSON values", way
+    )
 
 
 _SHAPES: dict[str, Callable[[_Writer, Any, Way, int], Any]] = {
