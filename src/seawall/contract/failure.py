@@ -6,6 +6,8 @@ from enum import StrEnum
 
 import msgspec
 
+from seawall.contract.pointer import steps_of
+
 
 class FailureCode(StrEnum):
     """The nine kinds of failure; closed, so that callers can handle them all."""
@@ -166,8 +168,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
 
 def dotted(pointer: str) -> str:
     """Turn a JSON Pointer into the path a reader knows: `/a/0/b~1c` is `a.0.b/c`."""
-    parts = pointer.split("/")[1:]
-    return ".".join(part.replace("~1", "/").replace("~0", "~") for part in parts)
+    return ".".join(steps_of(pointer))
 
 
 class ToolFailed(Exception):  # noqa: N818  # named by what happened; it is no error of the pipeline

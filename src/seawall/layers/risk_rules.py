@@ -19,6 +19,7 @@ import msgspec
 from seawall.contract.annotations import Risk
 from seawall.contract.decision import Action, Decision
 from seawall.contract.errors import ConfigurationError, Fault
+from seawall.contract.pointer import steps_of
 from seawall.layers.argument_values import (
     HostPattern,
     PathPattern,
@@ -79,8 +80,7 @@ class ArgumentRule(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def steps(self) -> list[str]:
         """The parts of the pointer to the argument."""
-        parts = self.argument.split("/")[1:]
-        return [part.replace("~1", "/").replace("~0", "~") for part in parts]
+        return steps_of(self.argument)
 
     @property
     def said(self) -> str:

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from seawall.contract.failure import Issue
-from seawall.pipeline.arguments.reading.bounds import escaped, out_of_bounds
+from seawall.contract.pointer import escaped
+from seawall.pipeline.arguments.reading.bounds import out_of_bounds
 from seawall.pipeline.arguments.reading.text import ArgumentTextFault, read
 
 if TYPE_CHECKING:

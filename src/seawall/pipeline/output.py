@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from seawall.contract.failure import FailureCode, Issue
+from seawall.contract.pointer import steps_of
 from seawall.pipeline.arguments.patterns.bounds import pattern_bounds
 from seawall.pipeline.arguments.reading.bounds import out_of_bounds
 
@@ -132,8 +133,9 @@ class _Promise:
 
     def _place(self, pointer: str) -> str:
         """Name a place in words of the schema alone: other names are what the tool said."""
-        steps = [step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[1:]]
-        known = [step if step.isdecimal() or step in self._names else "*" for step in steps]
+        known = [
+            step if step.isdecimal() or step in self._names else "*" for step in steps_of(pointer)
+        ]
         shown = ".".join(known) or "root"
         return shown if len(shown) <= _SHOWN else f"{shown[: _SHOWN - 1]}…"
 

@@ -15,6 +15,7 @@ from typing import Any, overload
 from seawall.contract.annotations import Annotations, Risk
 from seawall.contract.errors import ConfigurationError, Fault
 from seawall.contract.failure import Failure, FailureCode, Issue, ToolFailed
+from seawall.contract.pointer import escaped
 from seawall.contract.tool import Tool
 from seawall.pipeline.context import ToolContext
 
@@ -269,8 +270,7 @@ def _output_schema(hint: Any) -> dict[str, Any] | None:
 
 def issue_of(fault: Mapping[str, Any]) -> Issue:
     """Say one of pydantic's errors as an issue."""
-    parts = (str(part).replace("~", "~0").replace("/", "~1") for part in fault["loc"])
-    path = "".join(f"/{part}" for part in parts)
+    path = "".join(f"/{escaped(step)}" for step in fault["loc"])
     message = str(fault["msg"])
     return Issue(path, message if len(message) <= 300 else message[:299] + "…", str(fault["type"]))
 

@@ -12,10 +12,10 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from seawall.contract.pointer import escaped
 from seawall.pipeline.arguments.careful.places import Place, Places, Union
 from seawall.pipeline.arguments.careful.scalars import NOTHING, listed, scalar
 from seawall.pipeline.arguments.careful.subschemas import Schema, Subschemas
-from seawall.pipeline.arguments.reading.bounds import escaped
 from seawall.pipeline.arguments.reading.reader import MAX_DEPTH, MAX_DIGITS, ArgumentTextFault
 from seawall.pipeline.arguments.reading.text import read
 

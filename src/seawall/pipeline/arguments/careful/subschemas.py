@@ -13,8 +13,8 @@ from urllib.parse import quote, unquote, urljoin
 
 import jsonschema_rs
 
+from seawall.contract.pointer import escaped, steps_of
 from seawall.pipeline.arguments.patterns.bounds import PATTERNS
-from seawall.pipeline.arguments.reading.bounds import escaped
 from seawall.pipeline.arguments.schema.checks import Check, Checks
 
 if TYPE_CHECKING:
@@ -288,8 +288,7 @@ def _children(node: dict[str, Any]) -> Iterator[tuple[object, str]]:
 
 
 def _at(document: object, pointer: str) -> object:
-    for part in pointer.split("/")[1:]:
-        step = part.replace("~1", "/").replace("~0", "~")
+    for step in steps_of(pointer):
         if isinstance(document, dict):
             document = document.get(step)
         elif isinstance(document, list) and step.isdecimal() and int(step) < len(document):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from seawall.contract.pointer import escaped
 from seawall.pipeline.arguments.faults import wording
-from seawall.pipeline.arguments.reading.bounds import escaped
 from seawall.pipeline.arguments.schema.documents import mapping
 from seawall.pipeline.arguments.schema.redaction import Secrecy
 

@@ -15,11 +15,11 @@ from urllib.parse import quote
 import jsonschema_rs
 
 from seawall.contract.failure import Issue
+from seawall.contract.pointer import escaped, unescaped
 from seawall.pipeline.arguments.faults import wording
 from seawall.pipeline.arguments.faults.branches import Branch, Union, label
 from seawall.pipeline.arguments.faults.containers import Items, Members
 from seawall.pipeline.arguments.faults.looking import Looking
-from seawall.pipeline.arguments.reading.bounds import escaped
 from seawall.pipeline.arguments.schema.checks import Checks
 from seawall.pipeline.arguments.schema.dialects import subschemas, words
 from seawall.pipeline.arguments.schema.documents import MARK, mapping
@@ -160,7 +160,7 @@ class Finder(Looking):
         else:
             way, _, token = path.rpartition("/")
             secrecy, value = self._secrecy_at(way)
-            step = token.replace("~1", "/").replace("~0", "~")
+            step = unescaped(token)
             key = int(step) if isinstance(value, (list, tuple)) else step
             inside = value[key] if not isinstance(value, dict) or key in value else None
             found = secrecy.of(key), inside
@@ -315,5 +315,4 @@ class Finder(Looking):
 
 
 def _first(path: str) -> str:
-    token = path.split("/", 2)[1] if path else ""
-    return token.replace("~1", "/").replace("~0", "~")
+    return unescaped(path.split("/", 2)[1]) if path else ""

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import jsonschema_rs
 
 from seawall.contract.errors import Fault
+from seawall.contract.pointer import escaped
 from seawall.pipeline.arguments.likeness import nearest
-from seawall.pipeline.arguments.reading.bounds import escaped
 from seawall.pipeline.arguments.schema.dialects import (
     ANNOTATIONS,
     DIALECTS,

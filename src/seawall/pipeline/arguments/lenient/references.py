@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote, urljoin
 
+from seawall.contract.pointer import steps_of
+
 _ROOT = "https://schema.invalid/root"
 _SCHEMAS = (
     "additionalProperties",
@@ -108,8 +110,8 @@ class References:
                     self._dynamic.add(f"{base}#{name}")
 
     def _walk(self, found: Any, base: str, pointer: str) -> tuple[Any, str]:
-        for part in pointer.split("/")[1:]:
-            found = _member(found, part.replace("~1", "/").replace("~0", "~"))
+        for step in steps_of(pointer):
+            found = _member(found, step)
             base = self._bases.get(id(found), base)
         return found, base
 

@@ -13,6 +13,8 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from seawall.contract.pointer import escaped
+
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
 
@@ -116,7 +118,7 @@ def _is_index(key: Any) -> bool:
 
 def child(path: str, key: Any) -> str:
     """Extend a JSON Pointer by one member."""
-    return f"{path}/{str(key).replace('~', '~0').replace('/', '~1')}"
+    return f"{path}/{escaped(key)}"
 
 
 def number_text(value: float) -> str:

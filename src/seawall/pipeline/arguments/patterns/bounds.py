@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jsonschema_rs
 
-from seawall.pipeline.arguments.reading.bounds import escaped
+from seawall.contract.pointer import escaped
 from seawall.pipeline.arguments.reading.reader import MAX_BYTES, MAX_VALUES
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ import re
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
+from seawall.contract.pointer import escaped
 from seawall.pipeline.arguments.reading.reader import (
     MAX_BYTES,
     MAX_DEPTH,
@@ -206,8 +207,3 @@ class _Walk:
                 break
             pointer = longer
         return pointer
-
-
-def escaped(key: str | int) -> str:
-    """Write one step of a JSON Pointer."""
-    return str(key).replace("~", "~0").replace("/", "~1")

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, unquote, urldefrag, urljoin, urlsplit
 
-from seawall.pipeline.arguments.reading.bounds import escaped
+from seawall.contract.pointer import escaped, steps_of
 from seawall.pipeline.arguments.schema.dialects import subschemas
 
 if TYPE_CHECKING:
@@ -139,8 +139,7 @@ class Documents:
 
     def _below(self, start: Place, pointer: str) -> Place | None:
         place = start
-        for token in pointer.split("/")[1:]:
-            step = token.replace("~1", "/").replace("~0", "~")
+        for step in steps_of(pointer):
             if not _has(place.node, step):
                 return None
             place = self.child(place, step)

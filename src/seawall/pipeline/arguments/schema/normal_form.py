@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from seawall.pipeline.arguments.reading.bounds import escaped
+from seawall.contract.pointer import escaped, steps_of
 from seawall.pipeline.arguments.schema.dialects import (
     DRAFT_2020,
     ENFORCED,
@@ -280,9 +280,7 @@ def steps_elsewhere(reference: str) -> list[str] | None:
     """Give the way a local reference leads to where no schema belongs."""
     if not reference.startswith("#/"):
         return None
-    steps = [
-        step.replace("~1", "/").replace("~0", "~") for step in unquote(reference[2:]).split("/")
-    ]
+    steps = steps_of(unquote(reference[1:]))
     return steps if steps[0] not in _SHAPES else None
 
 
