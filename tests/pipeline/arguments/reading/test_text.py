@@ -71,7 +71,8 @@ def test_what_json_can_say_is_read_back_without_repair(value: Any) -> None:
 
 @given(json_values)
 def test_the_python_text_of_a_value_is_read_as_that_value(value: Any) -> None:
-    assert read(repr([value]), repair=True)[0] == [value]
+    # Escapes of Python's alone, in double quotes, may be somebody's faulty JSON: see below.
+    assert read(repr([value, None]), repair=True)[0] == [value, None]
 
 
 @pytest.mark.parametrize(
