@@ -10,9 +10,20 @@ import pydantic
 import pytest
 from typing_extensions import TypedDict  # pydantic takes no other before Python 3.12
 
-from seawall import Annotations, ConfigurationError, Pipeline, Tool, ToolContext, ToolResult, tool
+from seawall import (
+    Annotations,
+    ConfigurationError,
+    Pipeline,
+    Policies,
+    RunPolicy,
+    Tool,
+    ToolContext,
+    ToolResult,
+    tool,
+)
 from seawall.contract.decision import Prepared
 from seawall.registry.function import Doc
+from seawall.testing import scripted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -363,6 +374,58 @@ async def test_arguments_that_are_not_taken_are_told_and_refused_by_nobody(
     [span] = pipeline.trace.spans()
     assert verdicts is None or span.verdicts == verdicts
     assert len(span.verdicts) <= 8
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("curency", 'unknown argument "curency"; did you mean "currency"?'),
+        ("zzz", 'unknown argument "zzz" (allowed'),
+    ],
+)
+async def test_a_policy_may_refuse_arguments_that_are_not_taken(name: str, said: str) -> None:
+    ran = []
+
+    @tool
+    async def pay(amount: int, currency: str = "USD") -> str:
+        """Pay."""
+        ran.append(currency)
+        return "paid"
+
+    policies = Policies(default=RunPolicy(unknown_arguments="refuse"))
+    result = await Pipeline([pay], policies=policies).call("pay", {"amount": 1, name: "EUR"})
+
+    assert result.failure is not None
+    assert result.failure.reason == "argument_unknown"
+    assert [issue.path for issue in result.failure.issues] == [f"/{name}"]
+    assert said in result.failure.issues[0].message
+    assert ran == []
+
+
+PATH: dict[str, Any] = {"properties": {"path": {"type": "string"}}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "reason"),
+    [
+        (PATH, "argument_unknown"),
+        ({}, "argument_unknown"),
+        ({**PATH, "additionalProperties": {"type": "integer"}}, ""),
+        ({**PATH, "additionalProperties": True}, ""),
+        ({**PATH, "allOf": [{"properties": {"size": {}}}]}, ""),
+        ({**PATH, "patternProperties": {"^s": {}}}, ""),
+    ],
+)
+@pytest.mark.parametrize("coercion", ["careful", "lenient", "off"])
+async def test_what_a_schema_leaves_open_may_be_refused_and_what_it_says_holds(
+    coercion: Any, schema: dict[str, Any], reason: str
+) -> None:
+    takes = scripted("done", name="write", input_schema={"type": "object", **schema})
+    policies = Policies(default=RunPolicy(unknown_arguments="refuse", coercion=coercion))
+
+    result = await Pipeline([takes], policies=policies).call("write", {"size": 2})
+
+    assert ("" if result.failure is None else result.failure.reason) == reason
 
 
 def test_a_function_that_takes_any_name_ignores_none() -> None:

@@ -134,6 +134,8 @@ class RunPolicy(msgspec.Struct, frozen=True, kw_only=True):
     max_result_bytes: int | None = None
     coercion: Literal["careful", "lenient", "off"] = "careful"
     check_mode: Mode = "on"
+    unknown_arguments: Literal["ignore", "refuse"] = "ignore"
+    """What happens to arguments that neither the schema nor the function knows by name."""
     gate_mode: Mode = "on"
     output: Literal["check", "warn", "off"] = "check"
     """What happens when a tool breaks its own output schema."""
@@ -174,6 +176,7 @@ class RunPolicy(msgspec.Struct, frozen=True, kw_only=True):
         faults.at_least(256, max_result_bytes=self.max_result_bytes)
         faults.one_of(
             coercion=(self.coercion, ("careful", "lenient", "off")),
+            unknown_arguments=(self.unknown_arguments, ("ignore", "refuse")),
             output=(self.output, ("check", "warn", "off")),
             ledger=(self.ledger, ("on", "off")),
             on_store_down=(self.on_store_down, ("fail-open", "fail-closed")),

@@ -167,6 +167,10 @@ RULE: dict[str, tuple[Schema, str]] = {
     "max_result_bytes": (_or_none(_SIZE), "results are cut beyond it"),
     "coercion": ({"enum": ["careful", "lenient", "off"]}, "how far arguments are mended"),
     "check_mode": (_MODE, "whether the argument check acts, only watches, or neither"),
+    "unknown_arguments": (
+        {"enum": ["ignore", "refuse"]},
+        "what becomes of arguments that the tool does not know",
+    ),
     "gate_mode": (_MODE, "the same for both gates"),
     "output": ({"enum": ["check", "warn", "off"]}, "what a broken output schema means"),
     "spill": (_FLAG, "keep the text of results that are cut"),

@@ -149,6 +149,7 @@ RUN_READERS: Mapping[str, Reader] = {
     "max_result_bytes": limit(size),
     "coercion": text,
     "check_mode": text,
+    "unknown_arguments": text,
     "gate_mode": text,
     "output": text,
     "ledger": text,

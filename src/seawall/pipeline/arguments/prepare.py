@@ -14,9 +14,11 @@ import msgspec
 
 from seawall.contract.content import TextContent
 from seawall.contract.failure import FailureCode, Issue, dotted
+from seawall.contract.pointer import escaped
 from seawall.contract.result import ToolResult
 from seawall.pipeline.arguments.careful.careful import Careful
 from seawall.pipeline.arguments.compiled import CompiledSchema, compile_schema
+from seawall.pipeline.arguments.faults import wording
 from seawall.pipeline.arguments.faults.explain import HIDDEN, explain, secret_values, show
 from seawall.pipeline.arguments.lenient.lenient import Lenient, validation_text
 from seawall.pipeline.arguments.likeness import nearest
@@ -121,17 +123,20 @@ class Preparing:
         self._compiled: CompiledSchema | None = None
         self._lenient: Lenient | None = None
         self._patterns: PatternBounds | None = None
+        self._refuses_unknown = False
         self._mend: Mend | None = None
         if not self._checked:
             return
-        self._compiled = compiled or compile_schema(
-            tool.input_schema, where=f"{tool.name}.input_schema"
-        )
+        self._refuses_unknown = policy.unknown_arguments == "refuse"
+        schema = closed(tool) if self._refuses_unknown else tool.input_schema
+        self._compiled = compiled if schema is tool.input_schema else None
+        if self._compiled is None:
+            self._compiled = compile_schema(schema, where=f"{tool.name}.input_schema")
         self._patterns = pattern_bounds(self._compiled.schema)
         if self._mode == "careful":
             self._mend = Careful(self._compiled.schema, self._compiled.is_valid).mend
         elif self._mode == "lenient":
-            self._lenient = Lenient(tool.input_schema)
+            self._lenient = Lenient(schema)
             self._mend = self._lenient.coerce
 
     @property
@@ -252,7 +257,7 @@ class Preparing:
             issues = tuple(islice(said, MAX_ISSUES)) if said else ()
             bound = call.bound
             if not issues and isinstance(bound, dict) and not value.keys() <= bound.keys():
-                self._ignored(call, [name for name in value if name not in bound])
+                issues = self._ignored(call, [name for name in value if name not in bound])
         except NOT_OURS:
             raise
         except BaseException as error:  # noqa: BLE001  # a check raises what it likes
@@ -261,13 +266,19 @@ class Preparing:
             issues = (Issue("", described(error, secrets), "check"),)
         return self._said(call, self._sound(issues, value), value) if issues else None
 
-    def _ignored(self, call: Invocation, names: list[str]) -> None:
+    def _ignored(self, call: Invocation, names: list[str]) -> tuple[Issue, ...]:
         """Keep which arguments the tool does not get. A span has names of the schema alone."""
         call.ignored = tuple(name[:MAX_NAME] for name in names[:MAX_SAID])
         known = self._tool.input_schema.get("properties", {})
         for name in call.ignored:
             meant = nearest(name, known)
             call.note(f"{LAYER}:ignored:{meant}" if meant else f"{LAYER}:ignored")
+        if not self._refuses_unknown:
+            return ()
+        return tuple(
+            Issue(f"/{escaped(name)}", wording.unknown(name, list(known)), "additionalProperties")
+            for name in call.ignored
+        )
 
     def _sound(self, issues: tuple[Any, ...], value: dict[str, Any]) -> tuple[Issue, ...]:
         """Give issues as a model may read them: nobody has looked at what a check made."""
@@ -362,3 +373,18 @@ def _not_object(value: Any) -> str:
     kinds = {list: "a list", tuple: "a list", str: "a text", bool: "a boolean"}
     kind = kinds.get(type(value), "a number" if isinstance(value, (int, float)) else "no object")
     return f"expected a JSON object with the arguments by name, got {kind}"
+
+
+_SAY_MORE = ("$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "dependentSchemas")
+_SAY_IT = ("additionalProperties", "unevaluatedProperties")
+
+
+def closed(tool: Tool) -> Mapping[str, Any]:
+    """Give the schema with no arguments but those it names, unless it says of others itself.
+
+    A tool with a check of its own says by that which arguments it takes.
+    """
+    schema = tool.input_schema
+    if tool.check is not None or not schema.keys().isdisjoint((*_SAY_MORE, *_SAY_IT)):
+        return schema
+    return {**schema, "additionalProperties": False}
