@@ -14,13 +14,10 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 from urllib.error import URLError
 from urllib.parse import urlencode
 from urllib.request import urlopen
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 ROOT = Path(__file__).parents[2]
 GRAFANA = ROOT / "grafana"
@@ -66,12 +63,7 @@ class Watched:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         for one in self._running:
             one.terminate()
         for one in self._running:

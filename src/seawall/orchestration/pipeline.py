@@ -65,7 +65,6 @@ from seawall.stores.opening import open_state
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
     from contextlib import AbstractContextManager
-    from types import TracebackType
 
     from seawall.contract.annotations import Risk
     from seawall.contract.decision import Prepared
@@ -779,12 +778,7 @@ class Pipeline:
             await self.shared.start()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *raised: object) -> None:
         await self.aclose()
 
 

@@ -20,7 +20,6 @@ from seawall.policy.model import Policies
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from types import TracebackType
 
     from seawall.orchestration.pipeline import Pipeline
 
@@ -102,12 +101,7 @@ class PolicyWatch:
         self._task = asyncio.ensure_future(self.watch())
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *raised: object) -> None:
         task, self._task = self._task, None
         if task is not None:
             task.cancel()

@@ -27,7 +27,6 @@ from seawall.pipeline.recorder import Finished, ToolRecorder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from types import TracebackType
 
     from seawall.contract.tool import Tool
     from seawall.pipeline.clock import Clock, Timer
@@ -157,12 +156,7 @@ class TraceFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
     def _span(self, span: Span) -> None:

@@ -12,7 +12,6 @@ from seawall.stores.redis_circuits import RedisCircuits
 from seawall.stores.redis_link import RedisLink, need_redis
 
 if TYPE_CHECKING:
-    from types import TracebackType
     from typing import Self
 
 TIMEOUT_S = 0.05
@@ -75,12 +74,7 @@ class Shared:
         await self.start()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *raised: object) -> None:
         await self.aclose()
 
 

@@ -8,8 +8,6 @@ from weakref import WeakSet
 from seawall.stores.memory_audit import MemoryAudit
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from seawall.pipeline.clock import Clock
     from seawall.stores.address import Address
     from seawall.stores.database import Database
@@ -96,12 +94,7 @@ class State:
         await self.start()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *raised: object) -> None:
         await self.aclose()
 
     def __repr__(self) -> str:

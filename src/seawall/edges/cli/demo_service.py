@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any, Self
 from seawall.contract.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from seawall.pipeline.chance import Chance
     from seawall.pipeline.clock import Clock
 
@@ -60,12 +58,7 @@ class ShopService:
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *raised: object) -> None:
         if self._server is not None:
             self._server.close()
             for writer in tuple(self._open):

@@ -26,8 +26,6 @@ from seawall.pipeline.foreign import log, tell
 from seawall.registry.registry import Registry
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from seawall.contract.tool import Executor
     from seawall.edges.mcp.server import Server, ServerState
 
@@ -214,10 +212,5 @@ class Servers:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *raised: object) -> None:
         await self.close()

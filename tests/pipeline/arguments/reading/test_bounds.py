@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seawall.pipeline.arguments.reading.bounds import escaped, out_of_bounds
+from seawall.pipeline.arguments.reading.bounds import out_of_bounds
 from seawall.pipeline.arguments.reading.reader import MAX_BYTES, MAX_DEPTH, MAX_DIGITS, MAX_VALUES
 
 
@@ -156,13 +156,6 @@ def test_a_message_never_holds_a_value() -> None:
 
     assert fault is not None
     assert "s3cret" not in fault[2]
-
-
-@pytest.mark.parametrize(
-    ("key", "step"), [("a", "a"), ("a/b", "a~1b"), ("a~b", "a~0b"), ("~1", "~01"), (3, "3")]
-)
-def test_a_step_of_a_pointer_is_escaped(key: str | int, step: str) -> None:
-    assert escaped(key) == step
 
 
 anything = st.recursive(

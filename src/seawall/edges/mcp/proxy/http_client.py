@@ -12,7 +12,6 @@ from seawall.edges.mcp.proxy.messages import MAX_MESSAGE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
-    from types import TracebackType
 
     from seawall.edges.mcp.proxy.wire import WireClient
     from seawall.pipeline.clock import Clock
@@ -113,12 +112,7 @@ class HttpClient:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *raised: object) -> None:
         await self.aclose()
 
 
