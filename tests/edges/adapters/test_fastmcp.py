@@ -9,6 +9,7 @@ from fastmcp import Client, Context, FastMCP
 from fastmcp.exceptions import ToolError
 from fastmcp.server.middleware.error_handling import RetryMiddleware
 from fastmcp.utilities.types import Image
+from tests.edges.adapters.trade import Trade
 
 import seawall
 from seawall import (
@@ -30,27 +31,17 @@ from seawall import (
 from seawall.testing import FixedChance
 
 
-class Shop:
+class Shop(Trade):
     """A server whose tools do all that tools may do."""
 
     def __init__(self, **options: Any) -> None:
+        super().__init__()
         self.server: FastMCP[Any] = FastMCP("shop", **options)
-        self.failures = 0
-        self.runs: list[str] = []
-        self.begun, self.cancelled = asyncio.Event(), asyncio.Event()
         add = self.server.tool
         add(annotations={"readOnlyHint": True}, title="Find", tags={"shop"})(self.find)
         for one in (self.price, self.wrong, self.draw, self.slow, self.wait):
             add(one)
         add(annotations={"destructiveHint": True})(self.pay)
-
-    async def find(self, q: str) -> str:
-        """Find an article."""
-        self.runs.append(q)
-        if self.failures:
-            self.failures -= 1
-            raise ConnectionError("reset by sk-live-1234567890")
-        return f"found {q}"
 
     async def price(self, item: str) -> dict[str, Any]:
         """Tell a price."""
@@ -69,20 +60,6 @@ class Shop:
         """Report progress."""
         await ctx.report_progress(1, 2, "half")
         return "done"
-
-    async def wait(self) -> str:
-        """Wait."""
-        self.begun.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            self.cancelled.set()
-        return ""
-
-    async def pay(self, to: str) -> str:
-        """Pay somebody."""
-        self.runs.append(to)
-        return f"paid {to}"
 
 
 def pipeline_of(source: Any, **options: Any) -> Pipeline:

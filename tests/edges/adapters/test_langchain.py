@@ -25,6 +25,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import InjectedState, ToolNode
 from langgraph.types import Command, interrupt
 from pydantic import BaseModel, field_validator
+from tests.edges.adapters.trade import Trade
 
 import seawall
 from seawall import (
@@ -300,30 +301,19 @@ async def test_hardened_tools_serve_code_that_is_not_async() -> None:
 
 @pytest.mark.parametrize("by", ["caller", "pipeline"])
 async def test_a_cancel_reaches_the_tool_whoever_gives_up(by: str) -> None:
-    begun, cancelled = asyncio.Event(), asyncio.Event()
-
-    @tool
-    async def wait() -> str:
-        """Wait."""
-        begun.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            cancelled.set()
-        return ""
-
+    trade = Trade()
     limit = RunPolicy(timeout_s=0.05 if by == "pipeline" else None)
-    back = hardened(pipeline_of(wait, policies=Policies(default=limit)))
+    back = hardened(pipeline_of(tool(trade.wait), policies=Policies(default=limit)))
 
     calling = asyncio.ensure_future(back.ainvoke(asked("wait")))
-    await begun.wait()
+    await trade.begun.wait()
     if by == "caller":
         calling.cancel()
         with pytest.raises(asyncio.CancelledError):
             await calling
     else:
         assert "attempt timeout" in (await calling).content
-    assert cancelled.is_set()
+    assert trade.cancelled.is_set()
 
 
 def graph_of(node: Any, **options: Any) -> Any:
@@ -459,22 +449,8 @@ async def test_an_interrupt_passes_through_is_resumed_and_charged_to_no_breaker(
     assert pipeline.breakers.state("ask") == "closed"
 
 
-class Flaky:
-    """Fails as often as it is told, then answers."""
-
-    def __init__(self, failures: int) -> None:
-        self.left = failures
-        self.runs = 0
-
-    def tool(self) -> BaseTool:
-        async def flaky(q: str) -> str:
-            self.runs += 1
-            if self.left:
-                self.left -= 1
-                raise ConnectionError("reset")
-            return f"found {q}"
-
-        return StructuredTool.from_function(coroutine=flaky, name="flaky", description="Searches.")
+def finder(trade: Trade) -> BaseTool:
+    return StructuredTool.from_function(coroutine=trade.find)
 
 
 class RetriesTwice(AgentMiddleware):
@@ -495,39 +471,39 @@ class RetriesTwice(AgentMiddleware):
 
 
 async def test_retries_of_the_framework_are_not_multiplied_with_ours() -> None:
-    flaky = Flaky(100)
+    trade = Trade(100)
     pipeline = Pipeline(
-        wrap(flaky.tool(), annotations={"flaky": READS}),
+        wrap(finder(trade), annotations={"find": READS}),
         policies=Policies(default=RunPolicy(max_retries=2, breaker=None)),
         chance=AT_ONCE,
     )
     theirs = RetriesTwice()
     agent = create_agent(
-        model_that(asked("flaky", {"q": "x"})), to_langchain(pipeline), middleware=[theirs]
+        model_that(asked("find", {"q": "x"})), to_langchain(pipeline), middleware=[theirs]
     )
 
     found = await answers(agent, GO)
 
     assert found["c1"].status == "error"
-    assert (flaky.runs, theirs.calls) == (3, 1)
+    assert (trade.runs, theirs.calls) == (["x"] * 3, 1)
 
 
 @pytest.mark.skipif(not hasattr(middleware, "ToolRetryMiddleware"), reason="this version has none")
 async def test_the_frameworks_own_retries_have_nothing_to_repeat() -> None:
-    flaky = Flaky(100)
+    trade = Trade(100)
     pipeline = Pipeline(
-        wrap(flaky.tool(), annotations={"flaky": READS}),
+        wrap(finder(trade), annotations={"find": READS}),
         policies=Policies(default=RunPolicy(max_retries=1, breaker=None)),
         chance=AT_ONCE,
     )
     theirs = middleware.ToolRetryMiddleware(max_retries=3, initial_delay=0.0)
     agent = create_agent(
-        model_that(asked("flaky", {"q": "x"})), to_langchain(pipeline), middleware=[theirs]
+        model_that(asked("find", {"q": "x"})), to_langchain(pipeline), middleware=[theirs]
     )
 
     found = await answers(agent, GO)
 
-    assert (found["c1"].status, flaky.runs) == ("error", 2)
+    assert (found["c1"].status, trade.runs) == ("error", ["x"] * 2)
 
 
 async def test_a_thread_is_one_session_and_another_thread_another() -> None:
@@ -549,13 +525,8 @@ async def test_a_thread_is_one_session_and_another_thread_another() -> None:
     assert asked_about == ["one", "two"]
 
 
-def paying(runs: list[str]) -> Any:
-    async def pay(to: str) -> str:
-        """Pay somebody."""
-        runs.append(to)
-        return f"paid {to}"
-
-    return seawall.tool(pay, risk=Risk.HIGH)
+def paying(trade: Trade) -> Any:
+    return seawall.tool(trade.pay, risk=Risk.HIGH)
 
 
 @pytest.mark.parametrize(
@@ -590,41 +561,41 @@ def paying(runs: list[str]) -> Any:
 async def test_a_call_that_needs_a_person_interrupts_the_graph(
     answer: Any, said: str, paid: list[str]
 ) -> None:
-    runs: list[str] = []
-    tools = to_langchain([paying(runs)], approvals="framework")
+    trade = Trade()
+    tools = to_langchain([paying(trade)], approvals="framework")
     graph = graph_of(ToolNode(tools), checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "t"}}
 
     paused = await graph.ainvoke(calling(asked("pay", {"to": "ann"})), config)
     question = paused["__interrupt__"][0].value
-    assert (runs, question["action_requests"][0]["args"]) == ([], {"to": "ann"})
+    assert (trade.runs, question["action_requests"][0]["args"]) == ([], {"to": "ann"})
     found = await answers(graph, Command(resume=answer))
 
     assert said in str(found["c1"].content)
-    assert runs == paid
+    assert trade.runs == paid
 
 
 async def test_a_denial_of_the_session_beats_an_approval_of_the_framework() -> None:
-    runs: list[str] = []
+    trade = Trade()
     session = Session()
-    tools = to_langchain([paying(runs)], approvals="framework", session=session)
+    tools = to_langchain([paying(trade)], approvals="framework", session=session)
     graph = graph_of(ToolNode(tools), checkpointer=InMemorySaver())
     await graph.ainvoke(calling(asked("pay", {"to": "ann"})), {"configurable": {"thread_id": "t"}})
     session.permissions.deny("pay")
 
     found = await answers(graph, Command(resume=True))
 
-    assert (found["c1"].status, runs) == ("error", [])
+    assert (found["c1"].status, trade.runs) == ("error", [])
 
 
 async def test_an_agent_does_its_task_through_failure_retry_refusal_and_approval() -> None:
-    flaky, runs = Flaky(1), list[str]()
+    trade = Trade(1)
     pipeline = Pipeline(
-        wrap([flaky.tool(), add, paying(runs)], annotations={"flaky": READS}), chance=AT_ONCE
+        wrap([finder(trade), add, paying(trade)], annotations={"find": READS}), chance=AT_ONCE
     )
     agent = create_agent(
         model_that(
-            asked("flaky", {"q": "x"}, "retried"),
+            asked("find", {"q": "x"}, "retried"),
             asked("add", {"a": 1, "b": 7}, "failed"),
             asked("add", {"a": 1, "b": 2}, "mended"),
             asked("pay", {"to": "ann"}, "refused"),
@@ -645,7 +616,7 @@ async def test_an_agent_does_its_task_through_failure_retry_refusal_and_approval
         "refused": ("error", "Error: approval deni"),
         "approved": ("success", "paid bob"),
     }
-    assert (flaky.runs, runs) == (2, ["bob"])
+    assert trade.runs == ["x", "x", "bob"]
 
 
 def test_who_asks_is_one_of_two() -> None:

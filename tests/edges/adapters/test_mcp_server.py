@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from mcp import Client, MCPError
+from tests.edges.adapters.trade import Trade
 
 import seawall
 from seawall import (
@@ -23,15 +24,13 @@ from seawall.testing import FixedChance
 READS = Annotations.for_reading()
 
 
-class Served:
+class Served(Trade):
     """A pipeline of tools that do all that tools may do."""
 
     def __init__(self, **options: Any) -> None:
-        self.failures = 0
-        self.runs: list[str] = []
-        self.begun, self.cancelled = asyncio.Event(), asyncio.Event()
+        super().__init__()
         tools = [
-            seawall.tool(self.find, annotations=READS, title="Find"),
+            seawall.tool(self.search, name="find", annotations=READS, title="Find"),
             seawall.tool(self.draw),
             seawall.tool(self.slow),
             seawall.tool(self.wait),
@@ -40,12 +39,9 @@ class Served:
         self.pipeline = Pipeline(tools, chance=FixedChance(0.0), **options)
         self.server = to_mcp_server(self.pipeline, version="1.0")
 
-    async def find(self, q: str) -> dict[str, str]:
+    async def search(self, q: str) -> dict[str, str]:
         """Find an article."""
-        self.runs.append(q)
-        if self.failures:
-            self.failures -= 1
-            raise ConnectionError("reset")
+        await self.find(q)
         return {"found": q}
 
     async def draw(self) -> list[Any]:
@@ -57,20 +53,6 @@ class Served:
         context.progress("one", 1, 2)
         context.progress("two", 2, 2)
         return "done"
-
-    async def wait(self) -> str:
-        """Wait."""
-        self.begun.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            self.cancelled.set()
-        return ""
-
-    async def pay(self, to: str) -> str:
-        """Pay somebody."""
-        self.runs.append(to)
-        return f"paid {to}"
 
 
 async def test_tools_are_listed_as_they_are() -> None:

@@ -24,6 +24,7 @@ from openai.types.responses import (
     ResponseOutputText,
 )
 from pydantic import Field
+from tests.edges.adapters.trade import Trade
 
 import seawall
 from seawall import (
@@ -100,7 +101,7 @@ async def whose(context: RunContextWrapper[Any], of: str) -> str:
 
 
 def pipeline_of(*tools: Any, **options: Any) -> Pipeline:
-    names = {"flaky": READS} if any(one.name == "flaky" for one in tools) else {}
+    names = {"find": READS} if any(one.name == "find" for one in tools) else {}
     registry = wrap(list(tools), annotations=names)
     return Pipeline(registry, chance=FixedChance(0.0), **options)
 
@@ -195,81 +196,65 @@ async def test_what_only_the_tool_can_check_is_an_invalid_argument() -> None:
 FIELDS = ("name", "description", "executor", "input_schema")
 
 
-class Flaky:
-    """Fails as often as it is told, then answers."""
-
-    def __init__(self, failures: int, **options: Any) -> None:
-        self.left = failures
-        self.runs = 0
-        self._options = options
-
-    def tool(self) -> FunctionTool:
-        async def flaky(q: str) -> str:
-            """Search."""
-            self.runs += 1
-            if self.left:
-                self.left -= 1
-                raise ConnectionError("reset")
-            return f"found {q}"
-
-        return function_tool(flaky, **self._options)
-
-
 async def test_a_failure_is_seen_and_tried_again_although_the_sdk_would_make_a_text_of_it() -> None:
-    flaky = Flaky(1)
+    trade = Trade(1)
 
-    found = await outputs(to_openai_agents(pipeline_of(flaky.tool())), ("flaky", {"q": "x"}, "c1"))
+    found = await outputs(
+        to_openai_agents(pipeline_of(function_tool(trade.find))), ("find", {"q": "x"}, "c1")
+    )
 
-    assert (found["c1"], flaky.runs) == ("found x", 2)
+    assert (found["c1"], trade.runs) == ("found x", ["x", "x"])
 
 
 async def test_failures_open_the_circuit() -> None:
-    flaky = Flaky(100)
+    trade = Trade(100)
     policy = RunPolicy(breaker=BreakerPolicy(threshold=1), max_retries=0)
-    pipeline = pipeline_of(flaky.tool(), policies=Policies(default=policy))
+    pipeline = pipeline_of(function_tool(trade.find), policies=Policies(default=policy))
     tools = to_openai_agents(pipeline)
 
-    found = await outputs(tools, ("flaky", {"q": "x"}, "c1"), ("flaky", {"q": "y"}, "c2"))
+    found = await outputs(tools, ("find", {"q": "x"}, "c1"), ("find", {"q": "y"}, "c2"))
 
     assert "ConnectionError: reset" in found["c1"]
     assert "circuit open" in found["c2"]
-    assert flaky.runs == 1
+    assert trade.runs == ["x"]
 
 
 async def test_what_the_tool_says_of_its_failures_is_said_once_no_retry_is_left() -> None:
     def say(_: Any, error: Exception) -> str:
         return f"sorry: {error}"
 
-    flaky = Flaky(100, failure_error_function=say)
+    trade = Trade(100)
+    find = function_tool(trade.find, failure_error_function=say)
 
-    found = await outputs(to_openai_agents(pipeline_of(flaky.tool())), ("flaky", {"q": "x"}, "c1"))
+    found = await outputs(to_openai_agents(pipeline_of(find)), ("find", {"q": "x"}, "c1"))
 
     assert found["c1"].startswith("sorry: tool_failed: ConnectionError")
-    assert flaky.runs == 2
+    assert trade.runs == ["x", "x"]
 
 
 async def test_a_tool_that_is_to_end_the_run_by_its_failure_does() -> None:
-    flaky = Flaky(100, failure_error_function=None)
+    trade = Trade(100)
+    find = function_tool(trade.find, failure_error_function=None)
 
     with pytest.raises(Exception, match="ConnectionError"):
-        await outputs(to_openai_agents(pipeline_of(flaky.tool())), ("flaky", {"q": "x"}, "c1"))
+        await outputs(to_openai_agents(pipeline_of(find)), ("find", {"q": "x"}, "c1"))
 
-    assert flaky.runs == 2
+    assert trade.runs == ["x", "x"]
 
 
 async def test_the_tools_own_timeout_bounds_each_attempt() -> None:
     runs = []
 
     @function_tool(timeout=0.03)
-    async def flaky(q: str) -> str:
+    async def find(q: str) -> str:
         """Wait."""
         runs.append(q)
         await asyncio.Event().wait()
         return ""
 
-    pipeline = pipeline_of(flaky, policies=Policies(default=RunPolicy(max_retries=1)))
+    pipeline = pipeline_of(find, policies=Policies(default=RunPolicy(max_retries=1)))
 
-    found = await outputs(to_openai_agents(pipeline), ("flaky", {"q": "x"}, "c1"))
+    found = await outputs(to_openai_agents(pipeline), ("find", {"q": "x"}, "c1"))
 
     assert "tool timeout" in found["c1"]
     assert runs == ["x", "x"]
@@ -277,44 +262,29 @@ async def test_the_tools_own_timeout_bounds_each_attempt() -> None:
 
 @pytest.mark.parametrize("by", ["caller", "pipeline"])
 async def test_a_cancel_reaches_the_tool_whoever_gives_up(by: str) -> None:
-    begun, cancelled = asyncio.Event(), asyncio.Event()
-
-    @function_tool
-    async def wait() -> str:
-        """Wait."""
-        begun.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            cancelled.set()
-        return ""
-
+    trade = Trade()
     limit = RunPolicy(timeout_s=0.05 if by == "pipeline" else None)
-    tools = to_openai_agents(pipeline_of(wait, policies=Policies(default=limit)))
+    tools = to_openai_agents(
+        pipeline_of(function_tool(trade.wait), policies=Policies(default=limit))
+    )
 
     running = asyncio.ensure_future(outputs(tools, ("wait", {}, "c1")))
-    await begun.wait()
+    await trade.begun.wait()
     if by == "caller":
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
     else:
         assert "attempt timeout" in (await running)["c1"]
-    assert cancelled.is_set()
+    assert trade.cancelled.is_set()
 
 
-def pay_tool(runs: list[str], needs_approval: Any = True) -> FunctionTool:
-    @function_tool(needs_approval=needs_approval)
-    async def pay(to: str) -> str:
-        """Pay somebody."""
-        runs.append(to)
-        return f"paid {to}"
-
-    return pay
+def pay_tool(trade: Trade, needs_approval: Any = True) -> FunctionTool:
+    return function_tool(trade.pay, needs_approval=needs_approval)
 
 
 def test_a_tool_that_needs_approval_is_a_risk() -> None:
-    (ours,) = wrap(pay_tool([]))
+    (ours,) = wrap(pay_tool(Trade()))
 
     assert ours.risk is Risk.HIGH
 
@@ -324,27 +294,22 @@ def test_a_tool_that_needs_approval_is_a_risk() -> None:
 async def test_a_call_that_needs_a_person_interrupts_the_run(
     approve: bool, said: str, of: str
 ) -> None:
-    runs: list[str] = []
-
-    async def pay(to: str) -> str:
-        runs.append(to)
-        return f"paid {to}"
-
-    tool: Any = pay_tool(runs) if of == "theirs" else seawall.tool(pay, risk=Risk.HIGH)
+    trade = Trade()
+    tool: Any = pay_tool(trade) if of == "theirs" else seawall.tool(trade.pay, risk=Risk.HIGH)
     paying = agent(
         to_openai_agents([tool] if of == "ours" else wrap(tool), approvals="framework"),
         ("pay", {"to": "ann"}, "c1"),
     )
 
     paused = await Runner.run(paying, "go", run_config=QUIET)
-    assert (len(paused.interruptions), runs) == (1, [])
+    assert (len(paused.interruptions), trade.runs) == (1, [])
     state = paused.to_state()
     for item in paused.interruptions:
         state.approve(item) if approve else state.reject(item)
     found = outputs_of(await Runner.run(paying, state, run_config=QUIET))
 
     assert said in found["c1"]
-    assert runs == (["ann"] if approve else [])
+    assert trade.runs == (["ann"] if approve else [])
 
 
 async def test_a_call_that_needs_nobody_interrupts_nothing() -> None:
@@ -356,21 +321,21 @@ async def test_a_call_that_needs_nobody_interrupts_nothing() -> None:
 
 
 async def test_a_pipeline_that_asks_by_itself_interrupts_nothing() -> None:
-    runs: list[str] = []
-    pipeline = Pipeline(wrap(pay_tool(runs)), confirm=lambda *_: Answer.ALLOW_ONCE)
+    trade = Trade()
+    pipeline = Pipeline(wrap(pay_tool(trade)), confirm=lambda *_: Answer.ALLOW_ONCE)
 
     tools = to_openai_agents(pipeline, approvals="framework")
     found = await outputs(tools, ("pay", {"to": "ann"}, "c1"))
 
-    assert (found["c1"], runs) == ("paid ann", ["ann"])
+    assert (found["c1"], trade.runs) == ("paid ann", ["ann"])
 
 
 async def test_a_tool_that_asks_by_its_arguments_asks_in_a_run_and_refuses_without_one() -> None:
     async def for_ann(_: Any, arguments: dict[str, Any], __: str) -> bool:
         return bool(arguments["to"] == "ann")
 
-    runs: list[str] = []
-    pipeline = Pipeline(wrap(pay_tool(runs, for_ann)))
+    trade = Trade()
+    pipeline = Pipeline(wrap(pay_tool(trade, for_ann)))
     paying = agent(
         to_openai_agents(pipeline), ("pay", {"to": "bob"}, "c1"), ("pay", {"to": "ann"}, "c2")
     )
@@ -378,7 +343,7 @@ async def test_a_tool_that_asks_by_its_arguments_asks_in_a_run_and_refuses_witho
     paused = await Runner.run(paying, "go", run_config=QUIET)
     alone = await pipeline.call("pay", {"to": "ann"})
 
-    assert (len(paused.interruptions), runs) == (1, ["bob"])
+    assert (len(paused.interruptions), trade.runs) == (1, ["bob"])
     assert alone.failure is not None
     assert alone.failure.reason == "approval_required"
 
@@ -390,13 +355,13 @@ async def test_what_another_tool_calls_was_asked_about_by_nobody() -> None:
     async def round_about(context: ToolContext) -> str:
         return (await context.call_tool("pay", {"to": "ann"})).render()
 
-    runs: list[str] = []
-    pipeline = Pipeline(wrap([pay_tool(runs, always), round_about]))
+    trade = Trade()
+    pipeline = Pipeline(wrap([pay_tool(trade, always), round_about]))
 
     found = await outputs(to_openai_agents(pipeline), ("round_about", {}, "c1"))
 
     assert "approval required" in found["c1"]
-    assert runs == []
+    assert trade.runs == []
 
 
 async def test_a_run_is_one_session() -> None:
@@ -414,11 +379,11 @@ async def test_a_run_is_one_session() -> None:
 
 
 async def test_an_agent_does_its_task_through_failure_retry_refusal_and_approval() -> None:
-    flaky, runs = Flaky(1), list[str]()
-    pipeline = pipeline_of(flaky.tool(), add, pay_tool(runs))
+    trade = Trade(1)
+    pipeline = pipeline_of(function_tool(trade.find), add, pay_tool(trade))
     doing = agent(
         to_openai_agents(pipeline, approvals="framework"),
-        ("flaky", {"q": "x"}, "retried"),
+        ("find", {"q": "x"}, "retried"),
         ("add", {"a": "one", "b": 2}, "failed"),
         ("add", {"a": 1, "b": 2}, "mended"),
         ("pay", {"to": "ann"}, "refused"),
@@ -440,4 +405,4 @@ async def test_an_agent_does_its_task_through_failure_retry_refusal_and_approval
         "refused": "Tool execution ",
         "approved": "paid bob",
     }
-    assert (result.final_output, flaky.runs, runs) == ("done", 2, ["bob"])
+    assert (result.final_output, trade.runs) == ("done", ["x", "x", "bob"])

@@ -33,6 +33,7 @@ from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import ExternalToolset, FunctionToolset
+from tests.edges.adapters.trade import Trade
 
 import seawall
 from seawall import (
@@ -74,30 +75,17 @@ class Item(BaseModel):
         return value
 
 
-class Shop:
+class Shop(Trade):
     """A toolset whose tools do all that tools may do."""
 
     def __init__(self, **options: Any) -> None:
+        super().__init__()
         self.toolset: FunctionToolset[Any] = FunctionToolset(**options)
-        self.failures = 0
-        self.runs: list[Any] = []
-        self.begun, self.cancelled = asyncio.Event(), asyncio.Event()
+        self.lows: list[int] = []
         for one in (self.find, self.price, self.whose, self.low, self.draw, self.wait):
             self.toolset.add_function(one)
         self.toolset.add_function(self.pay, requires_approval=True)
         self.toolset.add_function(self.maybe)
-
-    async def find(self, q: str) -> str:
-        """Find an article.
-
-        Args:
-            q: What to look for.
-        """
-        self.runs.append(q)
-        if self.failures:
-            self.failures -= 1
-            raise ConnectionError("reset")
-        return f"found {q}"
 
     async def price(self, item: Item) -> dict[str, Any]:
         """Tell a price."""
@@ -109,7 +97,7 @@ class Shop:
 
     async def low(self, n: int) -> int:
         """Take a low number."""
-        self.runs.append(n)
+        self.lows.append(n)
         if n > 5:
             raise ModelRetry("n must be at most 5")
         return n
@@ -118,20 +106,6 @@ class Shop:
         """Draw."""
         picture = BinaryContent(data=b"\x00\x00\x00", media_type="image/png")
         return ToolReturn(return_value=["a", picture], content="look", metadata={"n": 1})
-
-    async def wait(self) -> str:
-        """Wait."""
-        self.begun.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            self.cancelled.set()
-        return ""
-
-    async def pay(self, to: str) -> str:
-        """Pay somebody."""
-        self.runs.append(to)
-        return f"paid {to}"
 
     async def maybe(self, ctx: RunContext[Any], how: str) -> str:
         """Ask, defer, or end the run."""
@@ -326,7 +300,7 @@ async def test_a_wish_for_another_try_goes_to_the_model_and_to_no_breaker() -> N
 
     assert "at most 5" in str(found["c1"].content)
     assert found["c2"].content == 3
-    assert shop.runs == [9, 3]
+    assert shop.lows == [9, 3]
     assert pipeline.breakers.state("low") == "closed"
     assert [span.reason for span in pipeline.trace.spans()] == ["", "handed_back"]
 
