@@ -62,7 +62,7 @@ def skeleton(node: ast.expr, names: dict[str, ast.expr]) -> str | None:
         return node.value
     if isinstance(node, ast.JoinedStr):
         return "".join(
-            part.value if isinstance(part, ast.Constant) else "{}" for part in node.values
+            str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values
         )
     if isinstance(node, ast.BinOp):
         parts = [skeleton(side, names) or "{}" for side in (node.left, node.right)]
