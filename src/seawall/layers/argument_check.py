@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seawall.pipeline.layer import Fitted
+
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from seawall.contract.result import ToolResult
     from seawall.pipeline.invocation import Handler, Invocation
     from seawall.pipeline.layer import LayerContext
 
 
-class ArgumentCheck:
+class ArgumentCheck(Fitted):
     """Refuses calls whose arguments cannot be used, naming all faults."""
 
     name = "argument_check"
@@ -24,7 +28,15 @@ class ArgumentCheck:
         """Nothing to do if the policy switches the check off."""
         return None if context.policy.check_mode == "off" else cls()
 
-    async def __call__(self, call: Invocation, proceed: Handler) -> ToolResult:
-        """Prepare the arguments, or refuse."""
-        refusal = call.prepared() if call.unprepared else call.refusal
-        return await proceed(call) if refusal is None else refusal
+    def fitted(self, proceed: Handler) -> Handler:
+        """Prepare the arguments, and hand on the next layer's coroutine as it is; or refuse."""
+
+        def check(call: Invocation) -> Awaitable[ToolResult]:
+            refusal = call.prepared() if call.unprepared else call.refusal
+            return proceed(call) if refusal is None else _given(refusal)
+
+        return check
+
+
+async def _given(refusal: ToolResult) -> ToolResult:
+    return refusal

@@ -7,20 +7,21 @@ calls that might have worked.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from seawall.contract.failure import FailureCode
 from seawall.layers.environment import Environment
+from seawall.pipeline.layer import Fitted
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Awaitable
 
     from seawall.contract.result import ToolResult
     from seawall.pipeline.invocation import Handler, Invocation
     from seawall.pipeline.layer import LayerContext
 
 
-class EnvironmentGate:
+class EnvironmentGate(Fitted):
     """Refuses calls of a tool while any flag that it needs is off."""
 
     name = "environment_gate"
@@ -41,12 +42,17 @@ class EnvironmentGate:
             return None
         return cls(context, environment)
 
-    def __call__(self, call: Invocation, proceed: Handler) -> Coroutine[Any, Any, ToolResult]:
+    def fitted(self, proceed: Handler) -> Handler:
         """Hand on the next layer's coroutine as it is, one frame less; or refuse."""
-        for flag in self._needs:
-            if self._known(flag) is False:
-                return self._unmet(call, proceed, flag)
-        return proceed(call)  # type: ignore[return-value]  # handlers are made of async functions
+        needs, known = self._needs, self._known
+
+        def gate(call: Invocation) -> Awaitable[ToolResult]:
+            for flag in needs:
+                if known(flag) is False:
+                    return self._unmet(call, proceed, flag)
+            return proceed(call)
+
+        return gate
 
     async def _unmet(self, call: Invocation, proceed: Handler, first: str) -> ToolResult:
         if not self._shadow:

@@ -14,6 +14,7 @@ import tenacity
 
 from seawall.layers.budget import budget_of
 from seawall.layers.transient import is_open_circuit, is_transient
+from seawall.pipeline.layer import Fitted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +30,7 @@ MAX_EXPONENT = 62
 """Beyond it every ceiling is `max_delay_s` anyway, and the power stays a small number."""
 
 
-class Retry:
+class Retry(Fitted):
     """Repeats an attempt of a retry-safe tool after a transient failure."""
 
     name = "retry"
@@ -51,14 +52,19 @@ class Retry:
             return None
         return cls(context)
 
-    async def __call__(self, call: Invocation, proceed: Handler) -> ToolResult:
+    def fitted(self, proceed: Handler) -> Handler:
         """Make the first attempt, and others only if it failed."""
-        if self._budget is not None:
-            self._budget.entered(call)
-        result = await proceed(call)
-        if result.failure is None:
-            return result
-        return await self._again(call, proceed, result)
+        budget = self._budget
+
+        async def tried(call: Invocation) -> ToolResult:
+            if budget is not None:
+                budget.entered(call)
+            result = await proceed(call)
+            if result.failure is None:
+                return result
+            return await self._again(call, proceed, result)
+
+        return tried
 
     async def _again(self, call: Invocation, proceed: Handler, result: ToolResult) -> ToolResult:
         retry = 0

@@ -31,9 +31,10 @@ from seawall.layers.risk_questions import (
 )
 from seawall.layers.risk_rules import RuledPolicy
 from seawall.pipeline.invocation import Invocation
+from seawall.pipeline.layer import Fitted
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Mapping
+    from collections.abc import Mapping
 
     from seawall.contract.decision import Prepared
     from seawall.contract.tool import Tool
@@ -93,7 +94,7 @@ def verdict(
     return decision and _spared(decision, standing, prepared.tool)
 
 
-class RiskGate:
+class RiskGate(Fitted):
     """Refuses calls that a person, the session or the policy does not allow."""
 
     name = "risk_gate"
@@ -122,18 +123,27 @@ class RiskGate:
         """There for every tool unless switched off: a session may deny the most harmless one."""
         return None if context.policy.gate_mode == "off" else cls(context)
 
-    def __call__(self, call: Invocation, proceed: Handler) -> Coroutine[Any, Any, ToolResult]:
+    def fitted(self, proceed: Handler) -> Handler:
         """Hand on the next layer's coroutine as it is, one frame less; or look closer."""
-        standing = call.session.permissions.decision(self._name)
-        if standing is not None:
-            standing = self._standing(call)
+        name, is_open, by_policy = self._name, self._open, self._by_policy
+
+        def gate(call: Invocation) -> Awaitable[ToolResult]:
+            if is_open and name not in call.session.permissions.answers:
+                call.decided = by_policy
+                return proceed(call)
+            return self._looked(call, proceed)
+
+        return gate
+
+    def _looked(self, call: Invocation, proceed: Handler) -> Awaitable[ToolResult]:
+        standing = self._standing(call)
         if standing is None:
             clear = self._open
         else:
             clear = self._may_be_allowed and standing.action is Action.ALLOW
         if clear:
             call.decided = self._by_policy if standing is None else ("session", standing.reason)
-            return proceed(call)  # type: ignore[return-value]  # handlers are made of async functions
+            return proceed(call)
         return self._gated(call, proceed)
 
     def _standing(self, call: Invocation) -> Decision | None:

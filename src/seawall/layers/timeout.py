@@ -9,16 +9,17 @@ that reports its progress may also be bound by how long it says nothing.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from seawall.contract.failure import FailureCode
 from seawall.layers.idle import IdleWait
 from seawall.pipeline.clock import Deadlines
-from seawall.pipeline.drive import Drive, LetGo
+from seawall.pipeline.drive import Begun, Drive, LetGo, running_task
 from seawall.pipeline.execute import is_async
+from seawall.pipeline.layer import Fitted
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Awaitable, Coroutine
 
     from seawall.contract.policy import RunPolicy
     from seawall.contract.result import ToolResult
@@ -30,7 +31,7 @@ DURATION_MARGIN_S = 5.0
 """What a tool gets beyond the duration it is known to take."""
 
 
-class Timeout:
+class Timeout(Fitted):
     """Fails attempts still running after the policy's `timeout_s` or the call's own limit.
 
     Also those that have not reported for `idle_timeout_s`.
@@ -67,13 +68,18 @@ class Timeout:
         limits = (_timed(policy), policy.deadline_s, policy.idle_timeout_s)
         return cls(context) if context.bounded or any(limits) else None
 
-    def __call__(self, call: Invocation, proceed: Handler) -> Coroutine[Any, Any, ToolResult]:
+    def fitted(self, proceed: Handler) -> Handler:
         """Run one attempt under its limit."""
-        if self._shared is not None and call.deadline is None and call.timeout_s is None:
-            return self._attempt(call, proceed, self._shared, by_deadline=False)
-        if self._watched_s is not None and call.timeout_s is None:
-            return self._watch(call, proceed, self._watched_s)
-        return self._unusual(call, proceed)
+        shared, watched_s = self._shared, self._watched_s
+
+        def limited(call: Invocation) -> Awaitable[ToolResult]:
+            if shared is not None and call.deadline is None and call.timeout_s is None:
+                return self._attempt(call, proceed, shared, by_deadline=False)
+            if watched_s is not None and call.timeout_s is None:
+                return self._watch(call, proceed, watched_s)
+            return self._unusual(call, proceed)
+
+        return limited
 
     async def _watch(self, call: Invocation, proceed: Handler, seconds: float) -> ToolResult:
         """Let an attempt take as long as it does, and note if that was too long."""
@@ -102,10 +108,25 @@ class Timeout:
     async def _attempt(
         self, call: Invocation, proceed: Handler, waits: Waits, *, by_deadline: bool
     ) -> ToolResult:
-        attempt = cast("Coroutine[Any, None, ToolResult]", proceed(call))
+        coro: Coroutine[Any, None, ToolResult] = proceed(call)  # type: ignore[assignment]  # handlers are made of async functions
+        task = running_task(coro)
+        cancelling, before = task.cancelling(), call.attempt
+        try:
+            waiting = coro.send(None)
+        except StopIteration as stop:
+            # Nothing can end a step that waits for nothing: no timer for what answers at once.
+            answer: ToolResult = stop.value
+            return answer
         reason = "deadline_exceeded" if by_deadline else "attempt_timeout"
-        drive = Drive(attempt, call, self._clock, self._grace_s, reason)
-        waits.enter(drive)
+        drive = Drive(
+            coro, call, self._clock, self._grace_s, reason, Begun(task, cancelling, waiting)
+        )
+        waits.enter(drive, call.attempt_started if call.attempt > before else None)
+        return await self._driven(call, drive, waits, reason)
+
+    async def _driven(
+        self, call: Invocation, drive: Drive[ToolResult], waits: Waits, reason: str
+    ) -> ToolResult:
         was_ended = False
         try:
             return await drive
@@ -182,8 +203,11 @@ class _Single:
         self._timer: Timer | None = None
         self.seconds = seconds
 
-    def enter(self, waiter: Expiring) -> None:
-        self._timer = self._clock.call_later(self.seconds, waiter.expire)
+    def enter(self, waiter: Expiring, began: float | None = None) -> None:
+        left_s = self.seconds
+        if began is not None:
+            left_s -= self._clock.now() - began
+        self._timer = self._clock.call_later(max(left_s, 0), waiter.expire)
 
     def leave(self, _: Expiring) -> None:
         if self._timer is not None:

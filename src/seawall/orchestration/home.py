@@ -30,10 +30,11 @@ _running = asyncio.get_running_loop
 class Home:
     """One loop: that of the first call, until it is closed, or left behind by a fork."""
 
-    __slots__ = ("_guards", "_loop", "_on_move", "_private", "_process", "_thread_id")
+    __slots__ = ("_guards", "_on_move", "_private", "_process", "_thread_id", "loop")
 
     def __init__(self, on_move: Callable[[], None] = lambda: None) -> None:
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None
+        """To compare with the running one; only `enter` and its like may set it."""
         self._thread_id = 0
         self._private: _LoopThread | None = None
         self._process = os.getpid()
@@ -43,7 +44,7 @@ class Home:
     def enter(self) -> None:
         """Be at home, or move in; raises `RuntimeError` while home is another loop."""
         loop = _running()
-        if loop is not self._loop:
+        if loop is not self.loop:
             self._move_in(loop)
 
     @contextmanager
@@ -56,13 +57,13 @@ class Home:
         with self._guards.setdefault(process, threading.Lock()):
             if self._process != process:
                 self._process = process
-                self._loop = self._private = None
+                self.loop = self._private = None
                 self._on_move()
             yield
 
     def _move_in(self, loop: asyncio.AbstractEventLoop) -> None:
         with self._guarded():
-            home = self._loop
+            home = self.loop
             if home is loop:
                 return
             if home is not None and not home.is_closed():
@@ -72,12 +73,12 @@ class Home:
                 )
             if home is not None:
                 self._on_move()
-            self._loop = loop
+            self.loop = loop
             self._thread_id = threading.get_ident()
 
     def soon(self, work: Callable[[], Any]) -> None:
         """Do it now if we are in the loop's thread, else there as soon as it can."""
-        loop = self._loop
+        loop = self.loop
         if loop is None or threading.get_ident() == self._thread_id:
             work()
         else:
@@ -102,7 +103,7 @@ class Home:
 
     async def finish(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Do it at home, from whichever loop; not at all if that has ended."""
-        loop = self._loop
+        loop = self.loop
         if loop is None or loop is _running():
             await work()
         elif loop.is_running():
@@ -114,7 +115,7 @@ class Home:
         except RuntimeError:
             current = None
         with self._guarded():
-            home = self._loop
+            home = self.loop
             if self._private is not None and self._private.ending:
                 self._private.join()
             if current is not None and (home is None or home is current or home.is_closed()):
@@ -132,9 +133,9 @@ class Home:
             if home is not None:
                 self._on_move()
             self._private = _LoopThread()
-            self._loop = self._private.loop
+            self.loop = self._private.loop
             self._thread_id = self._private.thread_id
-            return self._loop
+            return self.loop
 
     def close(self) -> None:
         """End the loop that was made for `call_sync`, if there is one."""

@@ -208,7 +208,8 @@ class _Hooked:
             call.note(APPROVED)
             return await self._handler(call)
 
-        return await RiskGate(asking)(call, approved)
+        result: ToolResult = await RiskGate(asking)(call, approved)
+        return result
 
     async def _after(
         self, call: Invocation, contexts: Sequence[HookContext], result: ToolResult

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
+from asyncio import get_running_loop as running_loop
 from collections.abc import Iterable
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -143,6 +144,7 @@ class Pipeline:
         )
         self.registry = registry if isinstance(registry, Registry) else wrap(registry)
         self.clock = clock or SystemClock()
+        self._now = self.clock.now
         self.policies = policies or Policies.default()
         self.environment = environment or Environment(self.clock.now)
         # An empty recorder is a false one, so each is compared with None.
@@ -302,14 +304,18 @@ class Pipeline:
         A call that has to wait for a person is refused as `approval_required`, with the id of its
         approval in `metadata["approval_id"]`; `carry` is kept with it, and must be JSON.
         """
-        call_id = call_id if isinstance(call_id, str) else _id_of(call_id)
+        if call_id is None:
+            call_id = f"{self._prefix}-{next(self._numbers)}"
+        elif not (call_id and isinstance(call_id, str)):
+            call_id = _id_of(call_id) or self._new_id()
         route = self._routes.get(name) if isinstance(name, str) else None
         watch = self._loop_of_all if session is None else self.loop_detector
         if session.__class__ is OneCall:
             watch = None
         if route is None:
             return self._unknown(name, arguments, call_id, session or self._session, watch)
-        self._home.enter()
+        if running_loop() is not self._home.loop:
+            self._home.enter()
         if session is not None and session.__class__ is not Session:
             check_session(session)
         if timeout_s is not None or deadline_s is not None:
@@ -317,15 +323,12 @@ class Pipeline:
         call = self._invocation(
             route,
             arguments,
-            call_id or f"{self._prefix}-{next(self._numbers)}",
+            call_id,
             session or self._session,
         )
-        if truncated:
-            call.given_truncated = True
-        if idempotency_key is not None:
-            call.idempotency_key = idempotency_key
-        if on_progress is not None:
-            call.on_progress = on_progress
+        call.given_truncated = truncated
+        call.idempotency_key = idempotency_key
+        call.on_progress = on_progress
         if carry is not None:
             encoded_state(carry)
             call.beside().carry = carry
@@ -412,18 +415,17 @@ class Pipeline:
     def _invocation(
         self, route: Route, arguments: Any, call_id: str, session: Session
     ) -> Invocation:
-        call = Invocation(
+        return Invocation(
             route.tool,
             route.policy,
             route.prepare,
             arguments,
             call_id,
             session,
-            self.clock.now(),
+            self._now(),
+            self,
+            route.closing,
         )
-        call.pipeline = self
-        call.close_attempt = route.close_attempt
-        return call
 
     def in_a_row(self) -> RowDoors:
         """What batches and shortcuts need of this pipeline."""

@@ -82,6 +82,10 @@ class SystemClock(Clock):
         await asyncio.sleep(seconds)
 
 
+_TOLERANCE_S = 0.001
+"""By how much a wait may end late, for ending in the order in which waits were begun."""
+
+
 class Deadlines:
     """Waits of one length, in the order they end, behind a single timer.
 
@@ -89,28 +93,41 @@ class Deadlines:
     one loop, while a clock may serve pipelines in many: each pipeline has its own.
     """
 
-    __slots__ = ("_armed", "_clock", "_waiting", "seconds")
+    __slots__ = ("_armed", "_clock", "_latest", "_out_of_order", "_waiting", "seconds")
 
     def __init__(self, clock: Clock, seconds: float) -> None:
         self._clock = clock
         self.seconds = seconds
         self._waiting: dict[Expiring, float] = {}
+        self._out_of_order: dict[Expiring, Timer] = {}
+        self._latest = 0.0
         self._armed = False
 
-    def enter(self, waiter: Expiring) -> None:
-        """Start a wait."""
-        self._waiting[waiter] = self._clock.now() + self.seconds
+    def enter(self, waiter: Expiring, began: float | None = None) -> None:
+        """Start a wait, or one that `began` some time ago."""
+        now = self._clock.now()
+        ends = (now if began is None else began) + self.seconds
+        if ends < self._latest - _TOLERANCE_S and self._waiting:
+            left_s = max(ends - now, 0.0)
+            self._out_of_order[waiter] = self._clock.call_later(left_s, waiter.expire)
+            return
+        self._latest = ends
+        self._waiting[waiter] = ends
         if not self._armed:
             self._armed = True
-            self._clock.call_later(self.seconds, self._fire)
+            self._clock.call_later(max(ends - now, 0.0), self._fire)
 
     def leave(self, waiter: Expiring) -> None:
         """End a wait; nothing happens if it has expired."""
-        self._waiting.pop(waiter, None)
+        if self._waiting.pop(waiter, None) is None and self._out_of_order:
+            timer = self._out_of_order.pop(waiter, None)
+            if timer is not None:
+                timer.cancel()
 
     def forget_loop(self) -> None:
         """Begin anew: the timer was of a loop that was closed, and will not fire."""
         self._waiting.clear()
+        self._out_of_order.clear()
         self._armed = False
 
     def _fire(self) -> None:

@@ -58,6 +58,17 @@ def result_of(value: Any, call: Invocation) -> ToolResult:
     )
 
 
+def result_of_text(text: str, call: Invocation) -> ToolResult:
+    """Make the result of a plain text, as most are."""
+    return ToolResult(
+        call_id=call.call_id,
+        tool=call.tool.name,
+        content=(TextContent(text=text if text.isascii() else _valid(text)),),
+        duration_ms=None if call.executed_s is None else call.executed_s * 1000,
+        attempts=call.attempt,
+    )
+
+
 def _own_result(value: ToolResult, call: Invocation) -> ToolResult:
     content, structured, failure = value.content, value.structured_content, value.failure
     if not (isinstance(content, tuple) and all(isinstance(block, _BLOCKS) for block in content)):

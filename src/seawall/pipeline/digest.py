@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 from hashlib import blake2b
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jsonschema_rs
 
@@ -13,6 +13,9 @@ from seawall.contract.span import Digest
 from seawall.pipeline.arguments.reading.bounds import out_of_bounds
 from seawall.pipeline.arguments.reading.reader import MAX_BYTES, MAX_VALUES
 from seawall.pipeline.plain import Plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 MAC_BYTES = 16
 _KEPT = 256
@@ -34,11 +37,23 @@ class Digester:
 
     def of(self, tool: str, arguments: Any) -> Digest:
         """Digest of one tool's arguments; numbers by value, keys in any order."""
-        text = canonical_text(arguments)
-        mac = self._keyed.copy()
-        mac.update(f"{tool}\0{text}".encode("utf-8", "surrogatepass"))
-        # Canonical text escapes control characters and has blanks only inside strings.
-        return Digest(len(text), len(text) - text.count(" "), mac.hexdigest())
+        return self.for_tool(tool)(arguments)
+
+    def for_tool(self, tool: str) -> Callable[[Any], Digest]:
+        """Give the function that digests one tool's arguments: what they share is hashed once."""
+        shared = self._keyed.copy()
+        shared.update(f"{tool}\0".encode("utf-8", "surrogatepass"))
+        begun = shared.copy
+
+        def digest(arguments: Any) -> Digest:
+            text = canonical_text(arguments)
+            mac = begun()
+            mac.update(text.encode("utf-8", "surrogatepass"))
+            # Canonical text escapes control characters and has blanks only inside strings.
+            size = len(text)
+            return Digest(size, size - text.count(" "), mac.hexdigest())
+
+        return digest
 
     def of_any(self, tool: str, arguments: Any) -> Digest:
         """Digest of arguments that nobody has looked at, whatever their size.

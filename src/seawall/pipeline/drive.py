@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Generator
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from seawall.pipeline.invocation import why_cancelled
 from seawall.pipeline.task_groups import cancelling_group
@@ -46,12 +46,34 @@ class Driven(Protocol):
         ...
 
 
+_NOTHING: Any = object()
+
+
+class Begun(NamedTuple):
+    """How a coroutine was found before its first step, and what it waits for after that."""
+
+    task: asyncio.Task[Any]
+    cancelling: int
+    waiting: Any = _NOTHING
+    """Nothing, if it has not been begun."""
+
+
+def running_task(coro: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+    """Give the task in which a coroutine is to run; closes it and raises if there is none."""
+    task = asyncio.current_task()
+    if task is None:
+        coro.close()
+        raise RuntimeError("a tool call needs a running asyncio task")
+    return task
+
+
 class Drive(Generic[T]):
     """Awaitable around one coroutine. `expire` cancels it; `expired` says that this happened.
 
     Awaiting it gives the coroutine's value or raises what it raised; `CancelledError` once it
     ended after `expire` or after a cancel from outside, whatever it made of that cancel; `LetGo`
     if it did not end within `grace_s` of `expire`. Scopes inside the coroutine work as ever.
+    `begun` is of a coroutine whose first step was made before.
     """
 
     __slots__ = (
@@ -59,6 +81,7 @@ class Drive(Generic[T]):
         "_cancelling",
         "_clock",
         "_coro",
+        "_first",
         "_grace_s",
         "_group",
         "_late",
@@ -75,20 +98,19 @@ class Drive(Generic[T]):
         clock: Clock,
         grace_s: float,
         reason: str = "attempt_timeout",
+        begun: Begun | None = None,
     ) -> None:
-        task = asyncio.current_task()
-        if task is None:
-            coro.close()
-            raise RuntimeError("a tool call needs a running asyncio task")
+        if begun is None:
+            task = running_task(coro)
+            begun = Begun(task, task.cancelling())
+        self._task, self._cancelling, self._first = begun
         self._coro = coro
         self._call = call
         self._clock = clock
         self._grace_s = grace_s
         self._reason = reason
-        self._task = task
         self._over: asyncio.Future[None] | None = None
         self._group: asyncio.TaskGroup | None = None
-        self._cancelling = task.cancelling()
         self._late = self.expired = False
 
     def expire(self) -> None:
@@ -113,7 +135,9 @@ class Drive(Generic[T]):
         coro = self._coro
         send = coro.send
         try:
-            waiting = send(None)
+            waiting = self._first
+            if waiting is _NOTHING:
+                waiting = send(None)
             while True:
                 try:
                     if waiting is None or waiting.__class__ is Future:

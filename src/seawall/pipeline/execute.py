@@ -17,7 +17,14 @@ from seawall.contract.failure import FailureCode
 from seawall.contract.result import ToolResult
 from seawall.pipeline.arguments.faults.explain import secret_values
 from seawall.pipeline.context import ToolContext
-from seawall.pipeline.convert import failure_of, is_answer, parts_of, result_of, settled
+from seawall.pipeline.convert import (
+    failure_of,
+    is_answer,
+    parts_of,
+    result_of,
+    result_of_text,
+    settled,
+)
 from seawall.pipeline.copying import copied
 from seawall.pipeline.extent import Extent, Unrolling, extent_of
 from seawall.pipeline.foreign import NOT_OURS, is_cancelled, log_frames
@@ -63,19 +70,20 @@ def executing(
             value = await run(call, context)
             if type(value) is not str:  # a text is settled: most results, a frame less
                 value = await _settled(value, clock)
-        except asyncio.CancelledError as cancel:
-            if is_cancelled():
-                raise
-            error = cancel  # of something the tool waited for: nobody has cancelled this call
         except passing:
             raise
-        except BaseException as raised:  # noqa: BLE001  # whatever a tool raises is its answer
+        except BaseException as raised:  # whatever a tool raises is its answer
+            # But a cancel of the call; if nobody cancelled it, it was of what the tool waited for.
+            if isinstance(raised, asyncio.CancelledError) and is_cancelled():
+                raise
             error = raised
         finally:
             # Not if it was let go: then the call has ended, or is at its next attempt.
             if call.live and call.attempt == context.attempt:
                 call.end_attempt(now())
         if error is None:
+            if type(value) is str:
+                return result_of_text(value, call)
             made = _made(value, call)
             if isinstance(made, ToolResult):
                 return made
@@ -141,7 +149,8 @@ def _runner(executor: Executor, workers: Callable[[], Workers], clock: Clock) ->
 
     def run(call: Invocation, context: ToolContext) -> Any:
         call.started = call.begun = True
-        return executor(_own(call), context)
+        flat = call.flat
+        return executor(_own(call) if flat is None else flat.copy(), context)
 
     return run
 

@@ -66,6 +66,14 @@ class Invocation:
     """The call whose tool makes this one."""
     marks: dict[str, float] | None
     """When layers decided about the newest attempt; `rated` is when the rate limit did."""
+    batch_id: str | None
+    deadline: float | None
+    """Monotonic seconds after which nothing of this call is begun."""
+    timeout_s: float | None
+    """The caller's own limit for each attempt, instead of the policy's."""
+    flat: dict[str, Any] | None
+    """The arguments, where a shallow copy is all that an attempt needs of its own."""
+    _arguments: dict[str, Any] | None
     mended: tuple[str, ...]
     verdicts: tuple[str, ...]
     ignored: tuple[str, ...]
@@ -94,6 +102,7 @@ class Invocation:
         "digest",
         "error",
         "executed_s",
+        "flat",
         "given",
         "given_truncated",
         "idempotency_key",
@@ -129,6 +138,8 @@ class Invocation:
         call_id: str,
         session: Session,
         arrived: float,
+        pipeline: Any = None,
+        close_attempt: Callable[[Invocation, ToolResult], None] | None = None,
     ) -> None:
         self.tool = tool
         self.policy = policy
@@ -140,11 +151,8 @@ class Invocation:
         self.session = session
         self.arrived = arrived
         """Monotonic seconds."""
-        self.deadline: float | None = None
-        """Monotonic seconds after which nothing of this call is begun."""
-        self.timeout_s: float | None = None
-        """The caller's own limit for each attempt, instead of the policy's."""
-        self._arguments: dict[str, Any] | None = None
+        self.deadline = self.timeout_s = None
+        self._arguments = self.flat = None
         self.bound: Any = None
         """What the executor gets instead of the JSON arguments, from the tool's own check."""
         self.unprepared = True
@@ -173,11 +181,11 @@ class Invocation:
         self.decided = NOBODY
         """Who let it run or did not (policy, session, person, approval), and why."""
         self.key = ""
-        self.close_attempt: Callable[[Invocation, ToolResult], None] = _not_recorded
+        self.close_attempt = close_attempt or _not_recorded
         """Record the attempt that just ended; for a layer that is about to begin another."""
-        self.batch_id: str | None = None
+        self.batch_id = self.outer = self.marks = None
         self.depth = 0
-        self.pipeline = self.outer = self.marks = None
+        self.pipeline = pipeline
         self.aside: Aside | None = None
         self.leftovers: Leftovers | None = None
         """What goes on although an attempt was given up: threads, tasks that are let go."""
@@ -246,7 +254,7 @@ class Invocation:
     def rewrite(self, arguments: Mapping[str, Any]) -> ToolResult | None:
         """Take other arguments and prepare them anew; the refusal if they are no good."""
         self.given = arguments
-        self._arguments = self.bound = self.digest = None
+        self._arguments = self.flat = self.bound = self.digest = None
         self.mended = self.ignored = ()
         self.unprepared = True
         return self.prepared()
@@ -268,6 +276,7 @@ class Invocation:
     @arguments.setter
     def arguments(self, value: dict[str, Any]) -> None:
         self._arguments = value
+        self.flat = None
 
     def as_prepared(self) -> Prepared:
         """What policies, hooks and people are shown. Call after `prepared()` gave None."""
@@ -322,6 +331,7 @@ _OF_ALL_ATTEMPTS = (
     "deadline",
     "depth",
     "digest",
+    "flat",
     "idempotency_key",
     "ignored",
     "key",

@@ -44,6 +44,21 @@ class LayerRecipe(Protocol):
         ...
 
 
+class Fitted:
+    """A layer that makes its handler once per tool: a frame less at every call.
+
+    The layers of this package are so; `__call__` is there for who has a layer alone.
+    """
+
+    def fitted(self, proceed: Handler) -> Handler:
+        """Give the handler that stands before `proceed`."""
+        raise NotImplementedError
+
+    def __call__(self, call: Invocation, proceed: Handler) -> Any:
+        """Handle one call."""
+        return self.fitted(proceed)(call)
+
+
 class LayerContext:
     """What a layer is handed when it is made."""
 
@@ -97,7 +112,7 @@ def compose(layers: Sequence[Layer], execute: Handler) -> Handler:
     """Put layers around `execute`; the first is outermost."""
     handler = execute
     for layer in reversed(layers):
-        handler = _around(layer, handler)
+        handler = layer.fitted(handler) if isinstance(layer, Fitted) else _around(layer, handler)
     return handler
 
 

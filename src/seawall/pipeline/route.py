@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from seawall.contract.span import Instants, Outcome, Span
 from seawall.pipeline.convert import is_infrastructure
+from seawall.pipeline.digest import bounded
 from seawall.pipeline.foreign import tell, told
 from seawall.pipeline.invocation import why_cancelled
 from seawall.pipeline.recorder import Finished, OnAttempt, OnCall, OnEvent
@@ -46,6 +47,9 @@ class Counting:
         told(self.on_event, layer, event)
 
 
+_SUCCESS = Outcome.SUCCESS
+
+
 class InFlight:
     """How many calls are under way in one event loop."""
 
@@ -61,6 +65,7 @@ class Route:
     __slots__ = (
         "_clock",
         "_counting",
+        "_digest",
         "_digester",
         "_limit",
         "_make_bounded",
@@ -68,6 +73,7 @@ class Route:
         "_origin",
         "bounded",
         "calls",
+        "closing",
         "handle",
         "policy",
         "prepare",
@@ -99,11 +105,13 @@ class Route:
         self._clock = clock
         self._now = clock.now
         self._digester = digester
+        self._digest: Callable[[Any], Digest] | None = None
         self._origin = origin
         self._limit = limit
         self.spill = spill
         """Cuts as the limit does, and keeps what is cut; None where nothing is kept."""
         self.calls = InFlight()
+        self.closing = self.close_attempt
 
     @property
     def in_flight(self) -> int:
@@ -141,17 +149,18 @@ class Route:
         A result that was cut already comes with the time at which the call `ended`.
         """
         now = self._now() if ended is None else ended
-        failure = result.failure
+        attempt, failure = call.attempt, result.failure
         if failure is None:
-            outcome, reason, layer = Outcome.SUCCESS, "", ""
+            outcome, reason, layer = _SUCCESS, "", ""
         else:
-            outcome = Outcome.FAILED if call.attempt else Outcome.DENIED
+            outcome = Outcome.FAILED if attempt else Outcome.DENIED
             reason, layer = failure.reason, failure.layer
         if call.attempt_open:
-            self._close(call, outcome, reason, now, failure)
-        elif call.attempt == 0:
+            call.attempt_open = False
+            self._span(call, attempt, call.attempt_started, outcome, reason, now, failure)
+        elif attempt == 0:
             self._without_attempt(call, outcome, reason, now)
-        if result.call_id is not call.call_id or result.attempts != call.attempt:
+        if result.call_id is not call.call_id or result.attempts != attempt:
             result = completed(result, call)
         if self._limit is not None and ended is None:
             result = self._limit(result)
@@ -248,8 +257,11 @@ class Route:
         """Digest of the arguments that ran, or of what came if they were refused."""
         found = call.digest
         if found is None:
-            make = self._digester.of if call.refusal is None else self._digester.of_any
-            found = call.digest = make(self.tool.name, call.known_arguments())
+            make = self._digest
+            if make is None:
+                make = self._digest = self._digester.for_tool(self.tool.name)
+            known = call.known_arguments() if call.flat is None else call.flat
+            found = call.digest = make(known if call.refusal is None else bounded(known))
         return found
 
     def _finished(

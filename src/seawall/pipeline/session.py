@@ -15,33 +15,34 @@ if TYPE_CHECKING:
 class Permissions:
     """A person's standing answers for one session, by tool name."""
 
-    __slots__ = ("_answers",)
+    __slots__ = ("answers",)
 
     def __init__(self) -> None:
-        self._answers: dict[str, Decision] = {}
+        self.answers: dict[str, Decision] = {}
+        """By tool name. To look at: a look costs a call less than `decision`."""
 
     def allow(self, tool: str, reason: str = "allowed for this session") -> None:
         """Let the tool run without being asked about."""
-        self._answers[tool] = Decision(Action.ALLOW, reason)
+        self.answers[tool] = Decision(Action.ALLOW, reason)
 
     def deny(self, tool: str, reason: str = "denied for this session") -> None:
         """Refuse the tool without asking."""
-        self._answers[tool] = Decision(Action.DENY, reason)
+        self.answers[tool] = Decision(Action.DENY, reason)
 
     def reset(self, tool: str | None = None) -> None:
         """Forget one answer, or all."""
         if tool is None:
-            self._answers.clear()
+            self.answers.clear()
         else:
-            self._answers.pop(tool, None)
+            self.answers.pop(tool, None)
 
     def decision(self, tool: str) -> Decision | None:
         """The standing answer, or None while nobody has decided."""
-        return self._answers.get(tool)
+        return self.answers.get(tool)
 
     def snapshot(self) -> Mapping[str, Decision]:
         """All standing answers, as they are now."""
-        return MappingProxyType(dict(self._answers))
+        return MappingProxyType(dict(self.answers))
 
 
 class Services:

@@ -9,6 +9,7 @@ from seawall.contract.failure import Failure, FailureCode
 from seawall.layers.breaker.circuit import FIRST_PERMIT, Circuit, Permit
 from seawall.pipeline.convert import is_infrastructure
 from seawall.pipeline.foreign import leaves
+from seawall.pipeline.layer import Fitted
 
 if TYPE_CHECKING:
     from seawall.contract.result import ToolResult
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from seawall.pipeline.layer import LayerContext
 
 
-class AttemptGuard:
+class AttemptGuard(Fitted):
     """Refuses attempts of a tool whose circuit is open, and settles every permit it takes."""
 
     name = "breaker"
@@ -29,38 +30,46 @@ class AttemptGuard:
         self._honours_hint = slot.policy.honour_retry_after
         self._count = context.count
 
-    async def __call__(self, call: Invocation, proceed: Handler) -> ToolResult:
+    def fitted(self, proceed: Handler) -> Handler:
         """Take a permit, make the attempt, settle the permit."""
         slot = self._slot
-        circuit = slot.circuit
-        permit: Permit | None = FIRST_PERMIT
-        if circuit is not None:
-            permit = circuit.acquire()
-            if not circuit.is_closed:
-                call.mark("asked", circuit.decided)
-        if permit is None:
-            if not self._shadow:
-                return self._refused(call, slot.made())
-            self._count(self.name, "shadow_refused")
-            call.note("breaker:would_refuse:circuit_open")
-            return await proceed(call)
 
-        before = call.attempt
-        try:
-            result = await proceed(call)
-        except BaseException:
-            circuit = circuit or slot.circuit
+        async def guarded(call: Invocation) -> ToolResult:
+            circuit = slot.circuit
+            permit: Permit | None = FIRST_PERMIT
             if circuit is not None:
-                circuit.give_back(permit)
-            raise
-        # The circuit that gave the permit, even if the policy has put another in its place.
-        circuit = circuit or slot.circuit
-        if result.failure is not None:
-            ran = call.attempt > before
-            self._settle(call, circuit, permit, result.failure, ran=ran)
-        elif circuit is not None:
-            circuit.success(permit)
-        return result
+                permit = circuit.acquire()
+                if not circuit.is_closed:
+                    call.mark("asked", circuit.decided)
+            if permit is None:
+                return await self._without_permit(call, slot.made(), proceed)
+            before = call.attempt
+            try:
+                result = await proceed(call)
+            except BaseException:
+                circuit = circuit or slot.circuit
+                if circuit is not None:
+                    circuit.give_back(permit)
+                raise
+            # The circuit that gave the permit, even if the policy has put another in its place.
+            circuit = circuit or slot.circuit
+            if result.failure is not None:
+                ran = call.attempt > before
+                self._settle(call, circuit, permit, result.failure, ran=ran)
+            elif circuit is not None:
+                circuit.success(permit)
+            return result
+
+        return guarded
+
+    async def _without_permit(
+        self, call: Invocation, circuit: Circuit, proceed: Handler
+    ) -> ToolResult:
+        if not self._shadow:
+            return self._refused(call, circuit)
+        self._count(self.name, "shadow_refused")
+        call.note("breaker:would_refuse:circuit_open")
+        return await proceed(call)
 
     def _settle(
         self,
@@ -118,40 +127,53 @@ class RateGuard(AttemptGuard):
         slow_s = slot.policy.slow_call_s
         self._slow_s = math.inf if slow_s is None else slow_s
 
-    async def __call__(self, call: Invocation, proceed: Handler) -> ToolResult:
+    def fitted(self, proceed: Handler) -> Handler:
         """Take a permit, make the attempt, settle the permit with what it came to."""
-        circuit = self._slot.made()
-        permit = circuit.acquire()
-        if not circuit.is_closed:
-            call.mark("asked", circuit.decided)
-        if permit is None:
-            if not self._shadow:
-                return self._refused(call, circuit)
-            self._count(self.name, "shadow_refused")
-            call.note("breaker:would_refuse:circuit_open")
-            return await proceed(call)
+        slot, now, slow_s = self._slot, self._now, self._slow_s
 
-        before, began = call.attempt, self._now()
-        try:
-            result = await proceed(call)
-        except BaseException:
-            circuit.give_back(permit)
-            raise
-        decided = circuit.decided
-        slow = self._now() - began > self._slow_s
-        failure = result.failure
-        if failure is None:
-            circuit.success(permit, slow=slow)
-        elif call.attempt == before or self._says_nothing(call, failure):
+        async def guarded(call: Invocation) -> ToolResult:
+            circuit = slot.made()
+            permit = circuit.acquire()
+            if not circuit.is_closed:
+                call.mark("asked", circuit.decided)
+            if permit is None:
+                return await self._without_permit(call, circuit, proceed)
+            before, began = call.attempt, now()
+            try:
+                result = await proceed(call)
+            except BaseException:
+                circuit.give_back(permit)
+                raise
+            decided = circuit.decided
+            slow = now() - began > slow_s
+            if result.failure is None:
+                circuit.success(permit, slow=slow)
+            else:
+                ran = call.attempt > before
+                self._settle_timed(call, circuit, permit, result.failure, ran=ran, slow=slow)
+            if circuit.decided != decided:
+                call.mark("settled", circuit.decided)
+            return result
+
+        return guarded
+
+    def _settle_timed(
+        self,
+        call: Invocation,
+        circuit: Circuit,
+        permit: Permit,
+        failure: Failure,
+        *,
+        ran: bool,
+        slow: bool,
+    ) -> None:
+        if not ran or self._says_nothing(call, failure):
             circuit.give_back(permit)
         elif is_infrastructure(failure, call.error):
             hint_s = failure.retry_after_s if self._honours_hint else None
             circuit.failure(permit, _kind(failure), slow=slow, retry_after_s=hint_s)
         else:
             circuit.answered(permit, slow=slow)
-        if circuit.decided != decided:
-            call.mark("settled", circuit.decided)
-        return result
 
 
 def _kind(failure: Failure) -> str:

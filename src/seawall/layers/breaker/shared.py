@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seawall.layers.breaker.fleet import CircuitStore, Fleet
+from seawall.pipeline.layer import Fitted
 
 if TYPE_CHECKING:
     from seawall.contract.result import ToolResult
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 _FLEET = "breaker/fleet"
 
 
-class SharedBreaker:
+class SharedBreaker(Fitted):
     """Stands around the breaker of this process, whose circuit it keeps in step with the others."""
 
     name = "breaker"
@@ -39,24 +40,29 @@ class SharedBreaker:
             "fleet", lambda: Fleet(store, context.clock, context.chance.token(8))
         )
 
-    async def __call__(self, call: Invocation, proceed: Handler) -> ToolResult:
+    def fitted(self, proceed: Handler) -> Handler:
         """Make the attempt if the circuit allows it; a probe, if no other process makes one."""
-        fleet, name = self._fleet, self._circuit_name
-        if not fleet.keeps(name, self._slot):
-            fleet.join(name, self._slot)
-        circuit = self._slot.circuit
-        if circuit is None or circuit.is_closed or circuit.seconds_to_probe() > 0:
-            return await self._guard(call, proceed)
-        may_probe = await fleet.may_probe(name, circuit)
-        if may_probe is None:
-            self._count(self.name, "store_local")
-            call.note("breaker:store_local")
-        if not may_probe:
-            return await self._guard(call, proceed)
-        try:
-            return await self._guard(call, proceed)
-        finally:
-            fleet.probed(name, circuit)
+        fleet, name, slot = self._fleet, self._circuit_name, self._slot
+        attempt = self._guard.fitted(proceed)
+
+        async def guarded(call: Invocation) -> ToolResult:
+            if not fleet.keeps(name, slot):
+                fleet.join(name, slot)
+            circuit = slot.circuit
+            if circuit is None or circuit.is_closed or circuit.seconds_to_probe() > 0:
+                return await attempt(call)
+            may_probe = await fleet.may_probe(name, circuit)
+            if may_probe is None:
+                self._count(self.name, "store_local")
+                call.note("breaker:store_local")
+            if not may_probe:
+                return await attempt(call)
+            try:
+                return await attempt(call)
+            finally:
+                fleet.probed(name, circuit)
+
+        return guarded
 
 
 async def close_fleet(states: StateTable) -> None:

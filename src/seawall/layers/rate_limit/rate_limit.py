@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from seawall.layers.rate_limit.rated import Rated
 from seawall.layers.rate_limit.shared import BucketStore, SharedRateLimit
 from seawall.layers.rate_limit.strategies import BoundLimiter, Limiter, limiter_for
+from seawall.pipeline.layer import Fitted
 
 if TYPE_CHECKING:
     from seawall.contract.result import ToolResult
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from seawall.pipeline.layer import LayerContext
 
 
-class RateLimit(Rated[BoundLimiter]):
+class RateLimit(Rated[BoundLimiter], Fitted):
     """Refuses calls beyond the policy's rate, counted in this process."""
 
     name = "rate_limit"
@@ -48,22 +49,27 @@ class RateLimit(Rated[BoundLimiter]):
         store = context.part(BucketStore)  # type: ignore[type-abstract]  # a protocol is a key too
         return cls(context, rate) if store is None else SharedRateLimit(context, rate, store)
 
-    async def __call__(self, call: Invocation, proceed: Handler) -> ToolResult:
+    def fitted(self, proceed: Handler) -> Handler:
         """Take the cost of one call, or refuse it."""
-        bucket = self._of_session(call) if self._by_session else self._fixed
-        taken = bucket.take(self._cost)
-        call.rated = taken.at or self._now()
-        if not taken.granted:
-            if not self._shadow:
-                return self._refused(call, taken)
-            self._count(self.name, "shadow_refused")
-            call.note("rate_limit:would_refuse:rate_limited")
-            return await proceed(call)
-        try:
-            return await proceed(call)
-        finally:
-            if not call.started:
-                bucket.give_back(self._cost)
+        by_session, cost, now = self._by_session, self._cost, self._now
+
+        async def limited(call: Invocation) -> ToolResult:
+            bucket = self._of_session(call) if by_session else self._fixed
+            taken = bucket.take(cost)
+            call.rated = taken.at or now()
+            if not taken.granted:
+                if not self._shadow:
+                    return self._refused(call, taken)
+                self._count(self.name, "shadow_refused")
+                call.note("rate_limit:would_refuse:rate_limited")
+                return await proceed(call)
+            try:
+                return await proceed(call)
+            finally:
+                if not call.started:
+                    bucket.give_back(cost)
+
+        return limited
 
     def _bind(self, key: tuple[str, ...]) -> BoundLimiter:
         return self._limiter.bind(self._item, *key)

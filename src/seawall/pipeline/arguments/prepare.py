@@ -90,7 +90,7 @@ def _quickly(whole: Preparing, compiled: CompiledSchema) -> Prepare:
                 return whole(call)
         except ValueError:  # what is no JSON
             return whole(call)
-        call._arguments = arguments = given.copy()  # noqa: SLF001  # a property takes longer than all this
+        call._arguments = call.flat = arguments = given.copy()  # noqa: SLF001  # a property takes longer than all this
         return None if own_check is None else own_check(call, arguments)
 
     def prepare_first(call: Invocation) -> ToolResult | None:
@@ -252,6 +252,7 @@ class Preparing:
     def _own_check(self, call: Invocation, value: dict[str, Any]) -> ToolResult | None:
         check = self._tool.check
         assert check is not None  # noqa: S101  # asked before; keeps the happy path flat
+        call.flat = None  # what the check binds is what the executor gets
         try:
             call.bound, said = check(copied(value))
             issues = tuple(islice(said, MAX_ISSUES)) if said else ()
