@@ -32,7 +32,10 @@ class ArgumentCheck(Fitted):
         """Prepare the arguments, and hand on the next layer's coroutine as it is; or refuse."""
 
         def check(call: Invocation) -> Awaitable[ToolResult]:
-            refusal = call.prepared() if call.unprepared else call.refusal
+            if call.unprepared:  # as `prepared` does, a frame less
+                call.refusal = call.prepare(call)
+                call.unprepared = False
+            refusal = call.refusal
             return proceed(call) if refusal is None else _given(refusal)
 
         return check

@@ -56,16 +56,16 @@ class IdleWait:
         self.seconds = idle_s if limit_s is None else limit_s
         """The wait that ended it."""
 
-    def enter(self, waiter: Expiring, began: float | None = None) -> None:
-        """Start both waits, the second as of when the attempt `began`."""
+    def enter(self, waiter: Expiring) -> None:
+        """Start both waits."""
         self._waiter = waiter
         now = self._call.progress_at = self._clock.now()
         if self._limit_s is not None:
-            self._ends_at = (now if began is None else began) + self._limit_s
+            self._ends_at = now + self._limit_s
         if self._first is not None and self._idle_s < self._ends_at - now:
             self._first.enter(self)
         else:
-            self._listen(max(min(self._idle_s, self._ends_at - now), 0.0))
+            self._listen(min(self._idle_s, self._ends_at - now))
 
     def leave(self, _: Expiring) -> None:
         """End them."""

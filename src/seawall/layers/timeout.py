@@ -19,13 +19,15 @@ from seawall.pipeline.execute import is_async
 from seawall.pipeline.layer import Fitted
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Coroutine
+    from collections.abc import Awaitable
 
     from seawall.contract.policy import RunPolicy
     from seawall.contract.result import ToolResult
     from seawall.pipeline.clock import Clock, Expiring, Timer
     from seawall.pipeline.invocation import Handler, Invocation
     from seawall.pipeline.layer import LayerContext
+
+_EXPIRED = "attempt_timeout"
 
 DURATION_MARGIN_S = 5.0
 """What a tool gets beyond the duration it is known to take."""
@@ -71,13 +73,34 @@ class Timeout(Fitted):
     def fitted(self, proceed: Handler) -> Handler:
         """Run one attempt under its limit."""
         shared, watched_s = self._shared, self._watched_s
+        if shared is not None:
+            return self._limited(proceed, shared)
 
-        def limited(call: Invocation) -> Awaitable[ToolResult]:
-            if shared is not None and call.deadline is None and call.timeout_s is None:
-                return self._attempt(call, proceed, shared, by_deadline=False)
+        def watched(call: Invocation) -> Awaitable[ToolResult]:
             if watched_s is not None and call.timeout_s is None:
                 return self._watch(call, proceed, watched_s)
             return self._unusual(call, proceed)
+
+        return watched
+
+    def _limited(self, proceed: Handler, shared: Deadlines) -> Handler:
+        """Run attempts under the policy's own limit, unless the call brings another."""
+
+        async def limited(call: Invocation) -> ToolResult:
+            if call.deadline is not None or call.timeout_s is not None:
+                return await self._unusual(call, proceed)
+            coro: Any = proceed(call)
+            task = running_task(coro)
+            cancelling, before = task.cancelling(), call.attempt
+            try:
+                waiting = coro.send(None)
+            except StopIteration as stop:
+                # Nothing can end a step that waits for nothing: it takes no timer.
+                answer: ToolResult = stop.value
+                return answer
+            drive = self._drive(call, coro, begun=Begun(task, cancelling, waiting))
+            shared.enter(drive, call.attempt_started if call.attempt > before else None)
+            return await self._driven(call, drive, shared)
 
         return limited
 
@@ -103,31 +126,18 @@ class Timeout(Fitted):
             waits = _Single(self._clock, seconds)
         else:
             return await proceed(call)
-        return await self._attempt(call, proceed, waits, by_deadline=by_deadline)
+        drive = self._drive(call, proceed(call), "deadline_exceeded" if by_deadline else _EXPIRED)
+        waits.enter(drive)
+        return await self._driven(call, drive, waits)
 
-    async def _attempt(
-        self, call: Invocation, proceed: Handler, waits: Waits, *, by_deadline: bool
-    ) -> ToolResult:
-        coro: Coroutine[Any, None, ToolResult] = proceed(call)  # type: ignore[assignment]  # handlers are made of async functions
-        task = running_task(coro)
-        cancelling, before = task.cancelling(), call.attempt
-        try:
-            waiting = coro.send(None)
-        except StopIteration as stop:
-            # Nothing can end a step that waits for nothing: no timer for what answers at once.
-            answer: ToolResult = stop.value
-            return answer
-        reason = "deadline_exceeded" if by_deadline else "attempt_timeout"
-        drive = Drive(
-            coro, call, self._clock, self._grace_s, reason, Begun(task, cancelling, waiting)
-        )
-        waits.enter(drive, call.attempt_started if call.attempt > before else None)
-        return await self._driven(call, drive, waits, reason)
+    def _drive(
+        self, call: Invocation, coro: Any, reason: str = _EXPIRED, begun: Begun | None = None
+    ) -> Drive[ToolResult]:
+        return Drive(coro, call, self._clock, self._grace_s, reason, begun)
 
-    async def _driven(
-        self, call: Invocation, drive: Drive[ToolResult], waits: Waits, reason: str
-    ) -> ToolResult:
-        was_ended = False
+    async def _driven(self, call: Invocation, drive: Drive[ToolResult], waits: Waits) -> ToolResult:
+        """Run an attempt to its end, or to that of its time."""
+        reason, was_ended = drive.reason, False
         try:
             return await drive
         except asyncio.CancelledError:
@@ -142,7 +152,7 @@ class Timeout(Fitted):
         said = f"{call.tool.name} gave no answer within {shown_seconds(waits.seconds)}"
         if isinstance(waits, IdleWait) and waits.idle:
             said = f"{call.tool.name} was idle: no progress for {shown_seconds(waits.seconds)}"
-            reason = "attempt_timeout"
+            reason = _EXPIRED
             call.mark("silent", waits.seconds)
         else:
             call.mark("limit", waits.seconds)
@@ -203,11 +213,8 @@ class _Single:
         self._timer: Timer | None = None
         self.seconds = seconds
 
-    def enter(self, waiter: Expiring, began: float | None = None) -> None:
-        left_s = self.seconds
-        if began is not None:
-            left_s -= self._clock.now() - began
-        self._timer = self._clock.call_later(max(left_s, 0), waiter.expire)
+    def enter(self, waiter: Expiring) -> None:
+        self._timer = self._clock.call_later(self.seconds, waiter.expire)
 
     def leave(self, _: Expiring) -> None:
         if self._timer is not None:

@@ -316,15 +316,20 @@ class Pipeline:
             return self._unknown(name, arguments, call_id, session or self._session, watch)
         if running_loop() is not self._home.loop:
             self._home.enter()
-        if session is not None and session.__class__ is not Session:
+        if session is None:
+            session = self._session
+        elif session.__class__ is not Session:
             check_session(session)
-        if timeout_s is not None or deadline_s is not None:
-            check_limits(timeout_s=timeout_s, deadline_s=deadline_s)
-        call = self._invocation(
-            route,
+        call = Invocation(
+            route.tool,
+            route.policy,
+            route.prepare,
             arguments,
             call_id,
-            session or self._session,
+            session,
+            self._now(),
+            self,
+            route.closing,
         )
         call.given_truncated = truncated
         call.idempotency_key = idempotency_key
@@ -332,7 +337,22 @@ class Pipeline:
         if carry is not None:
             encoded_state(carry)
             call.beside().carry = carry
-        return await self._run(route, call, timeout_s, deadline_s, watch)
+        if self._audit is not None or not (
+            watch is carry is timeout_s is deadline_s is route.policy.deadline_s is None
+        ):
+            check_limits(timeout_s=timeout_s, deadline_s=deadline_s)
+            return await self._run(route, call, timeout_s, deadline_s, watch)
+        # As `_run` does where nothing more is to be done: a coroutine less for most calls.
+        calls = route.calls
+        calls.count += 1
+        try:
+            result = await route.handle(call)
+        except BaseException as error:
+            route.broken_off(call, error)
+            raise
+        finally:
+            calls.count -= 1
+        return route.finish(call, result)
 
     async def turn(
         self,

@@ -21,6 +21,7 @@ MAC_BYTES = 16
 _KEPT = 256
 """Characters of a text, and bits of a number, where not all of it is digested."""
 
+_NOT_CANONICAL = (ValueError, TypeError, OverflowError, RecursionError)
 _canonical = jsonschema_rs.canonical.json.to_string
 
 
@@ -46,7 +47,10 @@ class Digester:
         begun = shared.copy
 
         def digest(arguments: Any) -> Digest:
-            text = canonical_text(arguments)
+            try:
+                text = _canonical(arguments)
+            except _NOT_CANONICAL:
+                text = _foreign_text(arguments)
             mac = begun()
             mac.update(text.encode("utf-8", "surrogatepass"))
             # Canonical text escapes control characters and has blanks only inside strings.
@@ -73,7 +77,7 @@ def canonical_text(value: Any) -> str:
     """JSON with sorted keys and no blanks; values that are not JSON stand as their type's name."""
     try:
         return _canonical(value)
-    except (ValueError, TypeError, OverflowError, RecursionError):
+    except _NOT_CANONICAL:
         return _foreign_text(value)
 
 

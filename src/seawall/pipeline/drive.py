@@ -86,9 +86,9 @@ class Drive(Generic[T]):
         "_group",
         "_late",
         "_over",
-        "_reason",
         "_task",
         "expired",
+        "reason",
     )
 
     def __init__(
@@ -108,7 +108,8 @@ class Drive(Generic[T]):
         self._call = call
         self._clock = clock
         self._grace_s = grace_s
-        self._reason = reason
+        self.reason = reason
+        """Why the call is given up where `expire` ends it."""
         self._over: asyncio.Future[None] | None = None
         self._group: asyncio.TaskGroup | None = None
         self._late = self.expired = False
@@ -116,7 +117,7 @@ class Drive(Generic[T]):
     def expire(self) -> None:
         """Cancel the coroutine, as its limit is over."""
         self.expired = True
-        self._call.cancel_reason = self._reason
+        self._call.cancel_reason = self.reason
         if self._over is not None:
             self._arm(self._over)
         self._task.cancel()

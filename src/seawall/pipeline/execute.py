@@ -57,10 +57,11 @@ def executing(
     passing: tuple[type[BaseException], ...] = (*NOT_OURS, *tool.control_flow)
 
     async def execute(call: Invocation) -> ToolResult:
+        if call.attempt:
+            call.begun = False
+            call.error = call.cancel_reason = None
         call.attempt += 1
         call.attempt_open = call.live = True
-        call.begun = False
-        call.error = call.cancel_reason = None
         call.attempt_wall = wall()
         call.attempt_started = now()
         context = ToolContext(call)
@@ -82,9 +83,7 @@ def executing(
             if call.live and call.attempt == context.attempt:
                 call.end_attempt(now())
         if error is None:
-            if type(value) is str:
-                return result_of_text(value, call)
-            made = _made(value, call)
+            made = result_of_text(value, call) if type(value) is str else _made(value, call)
             if isinstance(made, ToolResult):
                 return made
             error = made

@@ -60,6 +60,7 @@ _PLACE = {outcome: place for place, outcome in enumerate(OUTCOMES)}
 _SUCCESS = Outcome.SUCCESS
 _BUCKETS = len(BOUNDS_S) + 1
 _SHORTEST_S = BOUNDS_S[0]
+_SHORTEST_MS = _SHORTEST_S * 1000
 _LONGEST_LABEL = 64
 
 
@@ -179,26 +180,29 @@ class ToolCounts:
         fast, short = durations.buckets, queued.buckets
 
         def count(span: Span) -> None:
-            number = span.attempt
+            number, outcome = span.attempt, span.outcome
+            duration_ms, queue_ms = span.duration_ms, span.queue_ms
+            if (
+                number == 1
+                and outcome is _SUCCESS
+                and 0 < duration_ms <= _SHORTEST_MS
+                and 0 < queue_ms <= _SHORTEST_MS
+            ):
+                # The same as below, for the plainest of attempts.
+                attempts[0] += 1
+                fast[0] += 1
+                short[0] += 1
+                durations.total_s += duration_ms / 1000
+                queued.total_s += queue_ms / 1000
+                return
             if number == 0:
                 return
-            outcome = span.outcome
-            attempts[0 if outcome is _SUCCESS else _PLACE[outcome]] += 1
-            seconds = span.duration_ms / 1000
-            if 0 < seconds <= _SHORTEST_S:  # what `observe` does, where every 0.1 µs is seen
-                fast[0] += 1
-                durations.total_s += seconds
-            else:
-                durations.observe(seconds, span.call_id)
+            attempts[_PLACE[outcome]] += 1
+            durations.observe(duration_ms / 1000, span.call_id)
             if number > 1:
                 self.retries += _HEDGED not in span.verdicts
-                return
-            seconds = span.queue_ms / 1000
-            if 0 < seconds <= _SHORTEST_S:
-                short[0] += 1
-                queued.total_s += seconds
             else:
-                queued.observe(seconds, span.call_id)
+                queued.observe(queue_ms / 1000, span.call_id)
 
         return count
 

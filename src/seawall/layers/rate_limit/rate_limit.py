@@ -51,10 +51,11 @@ class RateLimit(Rated[BoundLimiter], Fitted):
 
     def fitted(self, proceed: Handler) -> Handler:
         """Take the cost of one call, or refuse it."""
-        by_session, cost, now = self._by_session, self._cost, self._now
+        by_session, fixed = self._by_session, self._fixed
+        cost, now = self._cost, self._now
 
         async def limited(call: Invocation) -> ToolResult:
-            bucket = self._of_session(call) if by_session else self._fixed
+            bucket = self._of_session(call) if by_session else fixed
             taken = bucket.take(cost)
             call.rated = taken.at or now()
             if not taken.granted:
