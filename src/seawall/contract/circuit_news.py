@@ -19,14 +19,17 @@ class CircuitSeen(msgspec.Struct, frozen=True, gc=False):
     """How long it stays open this time."""
     kind: str
     """The kind of the last failure."""
+    is_held: bool = False
+    """Whether it was opened by hand, and so stays open until it is closed by hand."""
 
 
 class CircuitNews(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """What one process has to say of a circuit."""
 
     name: str
-    what: Literal["tripped", "failed", "succeeded", "released", "closed"]
-    """It opened; its probe failed, succeeded, or led to nothing; it was closed by hand."""
+    what: Literal["tripped", "failed", "succeeded", "released", "closed", "held"]
+    """It opened; its probe failed, succeeded, or led to nothing; it was closed, or opened, by
+    hand."""
     process: str
     left_s: float = 0.0
     """Seconds until it may be probed."""

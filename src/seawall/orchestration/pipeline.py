@@ -15,7 +15,7 @@ from seawall.contract.decision import Action, Decision
 from seawall.contract.errors import ConfigurationError, Fault
 from seawall.contract.failure import FailureCode
 from seawall.contract.result import ToolResult
-from seawall.layers.breaker.shared import close_fleet
+from seawall.layers.breaker.shared import close_fleet, start_fleet
 from seawall.layers.environment import Environment
 from seawall.layers.ledger import EffectLedger
 from seawall.layers.result_spill import SpillStore
@@ -205,7 +205,7 @@ class Pipeline:
                 Environment: self.environment,
                 Gate: self._gate,
                 **self._stores(),
-                **parts_of(self.shared),
+                **parts_of(self.shared, self.policies),
             },
             on_defect=on_defect,
             schemas=self.registry.schemas,
@@ -424,10 +424,13 @@ class Pipeline:
             approval_id, arguments=arguments, session=session, on_event=on_event
         )
 
-    async def outcome(self, approval_id: str) -> TurnOutcome:
-        """Give what came of a request; `waiting`, as long as nothing did. Runs nothing."""
+    async def outcome(self, approval_id: str, *, read: bool = True) -> TurnOutcome:
+        """Give what came of a request; `waiting`, as long as nothing did. Runs nothing.
+
+        Results are kept until they were read; with `read=False` this is only a look.
+        """
         self._home.enter()
-        return await self._resuming.outcome(approval_id)
+        return await self._resuming.outcome(approval_id, read=read)
 
     def _new_id(self) -> str:
         return f"{self._prefix}-{next(self._numbers)}"
@@ -798,6 +801,7 @@ class Pipeline:
             await self.state.start()
         if self.shared is not None:
             await self.shared.start()
+            await start_fleet(self.states)
         return self
 
     async def __aexit__(self, *raised: object) -> None:

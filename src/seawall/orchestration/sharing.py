@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from seawall.contract.errors import ConfigurationError, Fault
 from seawall.layers.breaker.fleet import CircuitStore
+from seawall.layers.rate_limit.parts import RateParts
 from seawall.layers.rate_limit.shared import BucketStore
 from seawall.stores.shared import Shared
 
@@ -40,8 +41,11 @@ def shared_by(
     return shared, True
 
 
-def parts_of(shared: Shared | None) -> dict[type, Any]:
-    """Give what layers ask for, by the protocols that they declare."""
+def parts_of(shared: Shared | None, policies: Policies) -> dict[type, Any]:
+    """Give what layers ask for, by the protocols that they declare.
+
+    Processes that share rates but no store grant a part each.
+    """
     if shared is None:
-        return {}
+        return {RateParts: RateParts(policies.shared.replicas)}
     return {BucketStore: shared.buckets, CircuitStore: shared.circuits}

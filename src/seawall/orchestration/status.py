@@ -45,8 +45,8 @@ class Breakers:
         return self._slot(tool).made()
 
     def open(self, tool: str) -> None:
-        """Refuse the tool's calls until `close` or `reset`."""
-        self.circuit(tool).force_open()
+        """Refuse the tool's calls until `close` or `reset`; in all processes that share a store."""
+        self._slot(tool).hold_open()
 
     def close(self, tool: str) -> None:
         """Let the tool's calls through again, with no failures counted."""

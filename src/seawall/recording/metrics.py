@@ -164,6 +164,11 @@ class Metrics:
         return self._registry
 
     @property
+    def is_of_workers(self) -> bool:
+        """Whether it counts together with other workers, in files that they share."""
+        return self._books is not None
+
+    @property
     def max_series(self) -> int:
         """More series than this there never are, gauges of one's own apart; in each worker."""
         labels = self._max_tools + self._max_retired + 2

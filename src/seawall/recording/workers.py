@@ -78,6 +78,21 @@ def _made(family: Family) -> Any:
         return _meters[family.name]
 
 
+def name_worker(name: str) -> None:
+    """Have this process go on with the files of the one that had this name before.
+
+    To be called before anything is counted. Else each process has files by its number, of which
+    there are more with each worker that is replaced. The name holds no blank and no `_`, and is no
+    number; whoever gives it buries it.
+    """
+    values.ValueClass = values.MultiProcessValue(lambda: name)  # type: ignore[no-untyped-call]  # it has no types
+
+
+def bury_worker(name: str, folder: str) -> None:
+    """Drop the gauges of a worker that has ended."""
+    mark_process_dead(name, folder)  # type: ignore[no-untyped-call]  # it has no types
+
+
 class WorkerBooks:
     """What a `Metrics` keeps its counts in when there are several workers."""
 

@@ -55,7 +55,7 @@ def _durable(
     from seawall.stores.database import Database  # noqa: PLC0415  # as above
     from seawall.stores.owners import Owners  # noqa: PLC0415  # as above
     from seawall.stores.sql_audit import SqlAudit  # noqa: PLC0415  # as above
-    from seawall.stores.sql_ledger import SqlLedger  # noqa: PLC0415  # as above
+    from seawall.stores.sql_ledger import NoAudit, SqlLedger  # noqa: PLC0415  # as above
     from seawall.stores.sql_notes import SqlNotes  # noqa: PLC0415  # as above
     from seawall.stores.sql_shortcuts import SqlShortcuts  # noqa: PLC0415  # as above
     from seawall.stores.sql_spills import SqlSpills  # noqa: PLC0415  # as above
@@ -74,6 +74,7 @@ def _durable(
         seal=seal,
         audit=audit,
         ledger=SqlLedger(database, owners, audit, seal, clock),
+        answers=SqlLedger(database, owners, NoAudit(), seal, clock),
         notes=None if seal is None else SqlNotes(database, seal),
         shortcuts=None if seal is None else SqlShortcuts(database, seal),
         spills=None if seal is None else SqlSpills(database, seal),

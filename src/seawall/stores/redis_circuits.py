@@ -1,7 +1,8 @@
 """Open circuits in a Redis or Valkey: one hash, one script, the server's clock.
 
 A field is a circuit that is open, or was a moment ago; what is closed for longer has none. The
-script decides which process may probe, so that one does for all.
+script decides which process may probe, so that one does for all. One that was opened by hand has
+its field for a week, and longer while a process is there that knows of it.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ end
 local kept = redis.call('HGET', key, name)
 local one = kept and cjson.decode(kept)
 local function save()
-  local keep = one.cooldown * 2 + 600000
+  local keep = one.held and 604800000 or one.cooldown * 2 + 600000
   one.forget = now + keep
   redis.call('HSET', key, name, cjson.encode(one))
   if redis.call('PTTL', key) < keep then redis.call('PEXPIRE', key, keep) end
 end
 local function change(open)
   one = {changed = time[1] .. '.' .. time[2], open = open, due = now + left, cooldown = length,
-         kind = kind, holder = '', lapse = 0}
+         kind = kind, holder = '', lapse = 0, held = false}
 end
 local function open()
   local flat = redis.call('HGETALL', key)
@@ -49,9 +50,18 @@ local function open()
   save()
 end
 
+if what == 'held' then
+  if not (one and one.held) then
+    change(true)
+    one.held = true
+  end
+  save()
+  return 0
+end
 if what == 'ask' then
   if not one then change(true) end
   if not one.open then return -1 end
+  if one.held then return 500 end
   if now < one.due then return one.due - now end
   if one.holder ~= '' and one.holder ~= process and now < one.lapse then
     return math.min(one.lapse - now, 500)
@@ -60,6 +70,9 @@ if what == 'ask' then
   save()
 elseif what == 'tripped' then
   if not (one and one.open) then open() end
+elseif what == 'closed' and not one then
+  change(false)
+  save()
 elseif one and one.open and (what == 'closed' or one.holder == process) then
   if what == 'failed' then
     open()
@@ -85,6 +98,7 @@ class _Kept(msgspec.Struct):
     due: float
     cooldown: float
     kind: str
+    held: bool = False
 
 
 class RedisCircuits:
@@ -142,4 +156,5 @@ def _seen(kept: _Kept, now: float) -> CircuitSeen:
         max(kept.due - now, 0.0) / 1000,
         kept.cooldown / 1000,
         kept.kind,
+        kept.held,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from sqlalchemy import delete, select, update
 from sqlalchemy.dialects.postgresql import insert as insert_postgres
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from seawall.stores.database import Database
     from seawall.stores.owners import Owners
     from seawall.stores.seal import Seal
-    from seawall.stores.sql_audit import SqlAudit
 
 T = TypeVar("T")
 
@@ -46,11 +45,35 @@ _PRUNE_EVERY = 256
 _PRUNED_AT_ONCE = 500
 
 
+class EffectAudit(Protocol):
+    """Is told of effects, in the transaction that keeps them."""
+
+    async def append_in(self, connection: AsyncConnection, entries: Sequence[AuditEntry]) -> object:
+        """Take entries; what it raises keeps the effect from being kept."""
+        ...
+
+
+class NoAudit:
+    """For what is no effect, and is kept as one only so that it happens once."""
+
+    async def append_in(self, connection: AsyncConnection, entries: Sequence[AuditEntry]) -> None:
+        """Keep nothing."""
+
+
 class SqlLedger:
-    """Keeps intents and outcomes."""
+    """Keeps intents and outcomes.
+
+    What is kept for no tool, but for an answer that is to be given once, is not listed and not
+    swept.
+    """
 
     def __init__(
-        self, database: Database, owners: Owners, audit: SqlAudit, seal: Seal | None, clock: Clock
+        self,
+        database: Database,
+        owners: Owners,
+        audit: EffectAudit,
+        seal: Seal | None,
+        clock: Clock,
     ) -> None:
         self._database = database
         self._owners = owners
@@ -113,7 +136,7 @@ class SqlLedger:
             await self._sweep(connection)
             query = (
                 select(effects)
-                .where(effects.c.state == EffectState.UNKNOWN)
+                .where(effects.c.state == EffectState.UNKNOWN, effects.c.tool != "")
                 .order_by(effects.c.created.desc())
                 .limit(limit)
             )
@@ -180,7 +203,8 @@ class SqlLedger:
 
     async def _sweep(self, connection: AsyncConnection) -> None:
         """Mark what processes left behind when they ended."""
-        query = select(effects).where(effects.c.state == EffectState.RUNNING)
+        running = (effects.c.state == EffectState.RUNNING) & (effects.c.tool != "")
+        query = select(effects).where(running)
         rows = (await connection.execute(query.with_for_update())).all()
         gone = await self._owners.gone(connection, {row.owner for row in rows})
         left = [row for row in rows if row.owner in gone]

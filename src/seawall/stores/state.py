@@ -40,6 +40,7 @@ class State:
         seal: Seal | None = None,
         audit: MemoryAudit | SqlAudit | None = None,
         ledger: SqlLedger | None = None,
+        answers: SqlLedger | None = None,
         notes: SqlNotes | None = None,
         shortcuts: SqlShortcuts | None = None,
         spills: MemorySpills | SqlSpills | None = None,
@@ -58,6 +59,8 @@ class State:
         self.audit = MemoryAudit() if audit is None else audit
         self.ledger = ledger
         """None in memory: an effect that nobody remembers after a crash needs no ledger."""
+        self.answers = answers
+        """Answers that are given once, of calls that are no effects; None in memory."""
         self.notes = notes
         """None in memory and without a key, as for shortcuts: both are sealed."""
         self.shortcuts = shortcuts

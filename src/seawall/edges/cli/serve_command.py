@@ -54,6 +54,12 @@ def run_gateway(
     console: Annotated[
         bool, typer.Option("--console/--no-console", help="Serve the page at /.")
     ] = True,
+    workers: Annotated[
+        int,
+        typer.Option(
+            metavar="N", min=1, max=256, help="Processes that serve together; needs --state."
+        ),
+    ] = 1,
     watch: Annotated[
         bool, typer.Option("--watch", help="Take the policy file anew when it changes.")
     ] = False,
@@ -65,9 +71,13 @@ def run_gateway(
     approvals and opening circuits need a token even there; it is made at the start, unless you
     give one, and kept in a file that only you can read. SIGHUP takes the policy file anew; one that
     cannot be used is told, and the former policy goes on.
+
+    With --workers several processes serve the one address; what ends is replaced. It ends with 0
+    when it was told to stop, with 1 when workers did not start, or had to be killed.
     """
     from seawall.edges.cli.paper import Paper  # noqa: PLC0415  # loaded when it is run
     from seawall.edges.cli.serve import ServeOptions, serve  # noqa: PLC0415  # as above
+    from seawall.edges.cli.serve_workers import serve_by_workers  # noqa: PLC0415  # as above
 
     options = ServeOptions(
         registry=registry,
@@ -80,10 +90,13 @@ def run_gateway(
         max_body_bytes=max_body,
         drain_s=drain,
         console=console,
+        workers=workers,
         state=state,
         mcp=mcp_choice(mcp_config, trust, pins),
         watch=watch,
         record=record,
     )
     with configuration_errors():
+        if workers > 1:
+            raise typer.Exit(serve_by_workers(options, Paper(sys.stderr)))
         serve(options, Paper(sys.stderr))

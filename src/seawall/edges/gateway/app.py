@@ -19,6 +19,7 @@ from seawall.edges.gateway.events import Events
 from seawall.edges.gateway.guard import Guard
 from seawall.edges.gateway.openapi import document
 from seawall.edges.gateway.settings import GatewaySettings
+from seawall.edges.gateway.sharing import sharing
 from seawall.edges.gateway.views import MAX_SPANS, Views
 from seawall.orchestration.unknown import no_such_tool
 
@@ -46,12 +47,15 @@ class Gateway:
         self.pipeline = pipeline
         self.settings = settings
         self.calls = Calls(pipeline, settings)
-        self.events = Events(pipeline)
-        self.views = Views(pipeline, settings.console_allow)
-        self._guard = Guard(settings, pipeline.clock.now)
+        self.events = Events(pipeline, _whose(settings))
+        self.views = Views(pipeline, settings.console_allow, _whose(settings))
+        store = None if pipeline.shared is None else pipeline.shared.buckets
+        self._guard = Guard(settings, pipeline.clock.now, store)
         self.approvals = ApprovalDesk(
             pipeline, self._guard, self.events.tell, settings.max_body_bytes
         )
+        if pipeline.approvals.enabled and pipeline.state is not None and pipeline.state.durable:
+            self.events.meanwhile = self.approvals.watch
         self._in_flight = 0
         self._stopping = False
         self._router = Router(self._routes(), redirect_slashes=False, lifespan=self._lifespan)
@@ -114,6 +118,7 @@ class Gateway:
             _get("/traces", answering("call", self._traces)),
             _get("/usage", answering("call", lambda _: json_answer(self.views.usage()))),
             _get("/breakers", answering("call", lambda _: json_answer(self.views.breakers()))),
+            _get("/workers", answering("call", lambda _: json_answer(self._workers()))),
             Route("/breakers/{name}", answering("admin", self._breaker), methods=["POST"]),
             _get("/approvals", answering("approve", self.approvals.listed)),
             # One route for both, so that `Allow` names both.
@@ -145,11 +150,11 @@ class Gateway:
         return _Endpoint(self._guard, scope, serve)
 
     async def _call(self, asked: Asked) -> None:
-        self._guard.count(asked.client)
+        await self._guard.count(asked.client)
         await self.calls.serve(asked)
 
     async def _console_call(self, asked: Asked) -> None:
-        self._guard.count(asked.client)
+        await self._guard.count(asked.client)
         await self.calls.serve(asked, released=self.views.released)
 
     def _tool(self, asked: Asked) -> Answer:
@@ -172,9 +177,19 @@ class Gateway:
         if breakers.find_state(name) is None:
             said = f"{name[:200]!r} has no circuit: there is no such tool, or none by its policy"
             raise Refused(refusal(FailureCode.NOT_FOUND, "not_found", said))
+        if self.settings.workers > 1 and self.pipeline.shared is None:
+            raise Refused(_one_worker_alone(name, self.settings.workers))
         change_it = {"open": breakers.open, "close": breakers.close, "reset": breakers.reset}
         change_it[change.action](name)
         return json_answer({"tool": name, "state": breakers.state(name)})
+
+    def _workers(self) -> dict[str, Any]:
+        parts = sharing(self.pipeline, self.settings)
+        return {
+            "worker": self.settings.worker,
+            "workers": self.settings.workers,
+            "sharing": [msgspec.to_builtins(part) for part in parts],
+        }
 
     async def _approval(self, asked: Asked) -> Answer:
         answer = self.approvals.decided if asked.method == "POST" else self.approvals.shown
@@ -188,6 +203,23 @@ class Gateway:
         if self._stopping:
             return json_answer({"status": "stopping"}, 503)
         return json_answer({"status": "ready", "tools": len(self.pipeline.registry)})
+
+
+def _whose(settings: GatewaySettings) -> dict[str, Any]:
+    """Say whose view is given, where there are several workers."""
+    if settings.workers == 1:
+        return {}
+    return {"worker": settings.worker, "workers": settings.workers}
+
+
+def _one_worker_alone(name: str, workers: int) -> Answer:
+    return refusal(
+        FailureCode.UNSUPPORTED,
+        "not_shared",
+        f"the circuit of {name} would change in one of {workers} workers alone",
+        guidance="Have the operator name a Redis under [shared] in the policy, or serve with one"
+        " worker.",
+    )
 
 
 def _get(path: str, endpoint: _Endpoint) -> Route:

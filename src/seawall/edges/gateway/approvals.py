@@ -17,6 +17,7 @@ from seawall.contract.approval import ApprovalConflict, ApprovalNotFound, Approv
 from seawall.contract.errors import StoreUnavailable
 from seawall.contract.failure import FailureCode
 from seawall.edges.gateway.answers import body_of, json_answer, refusal
+from seawall.edges.gateway.approval_watch import ApprovalWatch
 from seawall.edges.gateway.asked import Refused, bad_request
 from seawall.pipeline.foreign import guarded_async
 
@@ -70,6 +71,7 @@ class ApprovalDesk:
         self._looking: asyncio.Task[None] | None = None
         self._refusals: OrderedDict[str, list[Any]] = OrderedDict()
         """Why what was approved could not be run; it stays approved, and may be approved again."""
+        self._watch = ApprovalWatch(self._desk, self._changed_elsewhere)
         self._desk.listen(self._asked)
 
     def start(self) -> None:
@@ -81,6 +83,10 @@ class ApprovalDesk:
         """Look no more."""
         if self._looking is not None:
             self._looking.cancel()
+
+    async def watch(self) -> None:
+        """Tell viewers what other processes make, answer and run, until cancelled."""
+        await self._watch.run()
 
     async def drained(self) -> None:
         """Wait for what was approved and runs."""
@@ -161,9 +167,18 @@ class ApprovalDesk:
             self._refusals[batch.id] = results
             if len(self._refusals) > MAX_REFUSALS:
                 self._refusals.popitem(last=False)
+        self._watch.forget(batch.id)
         self._tell("resumed", {"id": batch.id, "results": results}, batch.caller)
 
+    async def _changed_elsewhere(self, batch: ApprovalBatch) -> None:
+        self._tell("approval", _request(batch), batch.caller)
+        if batch.status in (ApprovalStatus.DONE, ApprovalStatus.UNKNOWN):
+            outcome = await self._pipeline.outcome(batch.id, read=False)
+            told = {"id": batch.id, "results": _results(outcome)}
+            self._tell("resumed", told, batch.caller)
+
     def _asked(self, batch: ApprovalBatch) -> None:
+        self._watch.note(batch)
         self._tell("approval", _request(batch), batch.caller)
 
     async def _look(self) -> None:

@@ -13,9 +13,10 @@ import msgspec
 from seawall.contract.failure import FailureCode
 from seawall.edges.gateway.answers import CLIENT_GONE, Answer, answer_of, refusal
 from seawall.edges.gateway.asked import Gone, Refused, bad_request, identifier
-from seawall.edges.gateway.kept_answers import KeptAnswers
+from seawall.edges.gateway.kept_answers import REPLAYED, KeptAnswers
 from seawall.edges.gateway.quota import quota_headers
 from seawall.edges.gateway.sessions import Sessions
+from seawall.edges.gateway.state_answers import Held, StateAnswers, ledger_replay
 from seawall.edges.gateway.stream import Stream, event_of
 from seawall.pipeline.clock import Deadlines, SystemClock
 
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from seawall.contract.result import ToolResult
+    from seawall.contract.span import Digest
     from seawall.edges.gateway.asked import Asked
+    from seawall.edges.gateway.kept_answers import Key
     from seawall.edges.gateway.settings import GatewaySettings
     from seawall.orchestration.pipeline import Pipeline
     from seawall.pipeline.invocation import Progress
@@ -63,6 +66,7 @@ class Calls:
         self._unwatched: Deadlines = pipeline.states.shared("gateway").slot(
             "unwatched", lambda: Deadlines(SystemClock(), UNWATCHED_S)
         )
+        self.kept_for_all = StateAnswers(pipeline, settings.keep_answers_s)
         self._max_body = settings.max_body_bytes
         self._detached: set[asyncio.Task[Answer]] = set()
         self.stopping = False
@@ -194,6 +198,7 @@ class _Call:
     def __init__(self, calls: Calls, asked: Asked, body: CallBody) -> None:
         self._pipeline = calls.pipeline
         self._kept = calls.kept
+        self._kept_for_all = calls.kept_for_all
         self._body = body
         self._id = identifier(body.request_id, "requestId")
         self._key = identifier(asked.header(b"idempotency-key"), "Idempotency-Key")
@@ -222,7 +227,10 @@ class _Call:
         if instead is not None:
             return instead
         try:
-            result = await self._result(on_progress)
+            result = await self._result_once(key, digest, on_progress)
+        except Held as held:
+            self._kept.forget(key)
+            return held.answer
         except BaseException:
             if self._tool is not None and self._tool.retry_safe:
                 self._kept.forget(key)
@@ -235,6 +243,26 @@ class _Call:
         else:
             self._kept.forget(key)
         return answer
+
+    async def _result_once(
+        self, key: Key, payload: Digest, on_progress: Progress | None
+    ) -> ToolResult:
+        """Run it, unless another worker has; tools with a ledger ask that themselves."""
+        tool = self._tool
+        if tool is None or not self._kept_for_all.keeps(tool):
+            return await self._result(on_progress)
+        self._id = self._id or self._pipeline.new_key()  # known before it runs, to be given again
+        begun = await self._kept_for_all.begin(key, payload, tool, self._id)
+        try:
+            result = await self._result(on_progress)
+        except BaseException:
+            begun.broken_off()
+            raise
+        if result.failure is None or result.failure.may_have_run is not False:
+            await begun.ended(result)
+        else:
+            begun.ran_nothing()
+        return result
 
     def broken_off(self) -> Answer:
         """Say that the gateway ended before the call did."""
@@ -254,6 +282,9 @@ class _Call:
         )
 
     def _answer(self, result: ToolResult) -> Answer:
+        earlier = ledger_replay(result) if self._key else None
+        if earlier is not None:
+            return answer_of(result, earlier, headers=(REPLAYED,))
         headers = quota_headers(self._pipeline, self._body.tool)
         return answer_of(result, self._id, headers=headers)
 

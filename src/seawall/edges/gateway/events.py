@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 from seawall.contract.failure import FailureCode
@@ -11,6 +12,8 @@ from seawall.edges.gateway.stream import Stream, event_of
 from seawall.edges.gateway.views import span_body
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
     from seawall.contract.span import Span
     from seawall.edges.gateway.asked import Asked
     from seawall.edges.gateway.tokens import Client
@@ -22,7 +25,11 @@ MAX_VIEWERS = 100
 class Events:
     """Everybody who looks, each with a bounded queue of its own."""
 
-    def __init__(self, pipeline: Pipeline) -> None:
+    def __init__(self, pipeline: Pipeline, hello: dict[str, Any] | None = None) -> None:
+        self._hello = hello or {}
+        self.meanwhile: Callable[[], Coroutine[Any, Any, None]] | None = None
+        """What is done as long as somebody looks."""
+        self._doing: asyncio.Future[None] | None = None
         self._clock = pipeline.clock
         self._trace = pipeline.trace
         self._streams: dict[Stream, Client] = {}
@@ -36,14 +43,19 @@ class Events:
         await stream.begin()
         if not self._streams:
             self._trace.listen(self._on_span)
+            self._doing = (
+                None if self.meanwhile is None else asyncio.ensure_future(self.meanwhile())
+            )
         self._streams[stream] = asked.client
-        stream.put("hello", {})
+        stream.put("hello", self._hello)
         try:
             await stream.drain_until_gone()
         finally:
             del self._streams[stream]
             if not self._streams:
                 self._trace.unlisten(self._on_span)
+                if self._doing is not None:
+                    self._doing.cancel()
 
     def tell(self, event: str, data: Any, caller: str) -> None:
         """Tell an approval, or what came of one, to its caller and to who may approve."""

@@ -14,8 +14,8 @@ from seawall.contract.failure import FailureCode
 from seawall.edges.addresses import without_port
 from seawall.edges.gateway.answers import refusal
 from seawall.edges.gateway.asked import Refused, bad_request
+from seawall.edges.gateway.client_rates import ClientRates
 from seawall.edges.gateway.tokens import Client
-from seawall.layers.rate_limit.strategies import limiter_for, parse_rate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from seawall.edges.gateway.answers import Answer
     from seawall.edges.gateway.asked import Asked
     from seawall.edges.gateway.settings import GatewaySettings
+    from seawall.layers.rate_limit.shared import BucketStore
 
 ANYBODY = Client("anybody", frozenset({"call"}))
 """Who calls a gateway on loopback that has given out no token for calling."""
@@ -39,23 +40,27 @@ MAX_SEEN_HOSTS = 64
 class Guard:
     """Lets requests in, and says whose they are."""
 
-    def __init__(self, settings: GatewaySettings, now: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        settings: GatewaySettings,
+        now: Callable[[], float],
+        store: BucketStore | None = None,
+    ) -> None:
         self._hosts = settings.hosts
         self._seen_hosts: set[bytes] = set()
         """Hosts as they were sent, and found to be ours: nearly every request sends the same."""
         self._tokens = settings.tokens
         self._without = NOBODY if settings.asks_callers else ANYBODY
         self._max_header_bytes = settings.max_header_bytes
-        limiter = limiter_for("token-bucket", None, now)
-        self._rates = {
-            client.name: client.rate or settings.client_rate
-            for client in (ANYBODY, *settings.tokens.clients)
-        }
-        self._buckets = {
-            name: limiter.bind(parse_rate(rate), name)
-            for name, rate in self._rates.items()
-            if rate is not None
-        }
+        self._rates = ClientRates(
+            {
+                client.name: client.rate or settings.client_rate
+                for client in (ANYBODY, *settings.tokens.clients)
+            },
+            now,
+            store,
+            settings.workers,
+        )
 
     def admit(self, asked: Asked) -> None:
         """Check the names and the token, and note the client; refuses what may not come in."""
@@ -89,22 +94,17 @@ class Guard:
         said = f"the token of {client.name} has not the scope {scope}"
         raise Refused(refusal(FailureCode.PERMISSION_DENIED, "scope_missing", said))
 
-    def count(self, client: Client) -> None:
+    async def count(self, client: Client) -> None:
         """Take one call from the client's rate, or refuse."""
-        bucket = self._buckets.get(client.name)
-        if bucket is None:
+        taken = await self._rates.take(client.name)
+        if taken is None or taken.granted:
             return
-        taken = bucket.take()
-        if not taken.granted:
-            said = f"{client.name} may call {self._rates[client.name]} and called that often"
-            raise Refused(
-                refusal(
-                    FailureCode.RATE_LIMITED,
-                    "rate_limited",
-                    said,
-                    retry_after_s=taken.retry_after_s,
-                )
+        said = f"{client.name} may call {self._rates.said(client.name)} and called that often"
+        raise Refused(
+            refusal(
+                FailureCode.RATE_LIMITED, "rate_limited", said, retry_after_s=taken.retry_after_s
             )
+        )
 
     def _client(self, authorization: bytes | None) -> Client:
         if authorization is None:

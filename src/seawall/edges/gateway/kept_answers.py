@@ -1,7 +1,8 @@
 """Answers kept for an `Idempotency-Key`, so that a client that asks again gets the same answer.
 
 Kept in memory, per client, for a time and within bounds. It spares an effect to whoever lost the
-answer while the gateway runs; that nothing happens twice across a crash is for the ledger.
+answer while the gateway runs; that nothing happens twice across a crash, or through another worker,
+is for the ledger and for what the state keeps.
 """
 
 from __future__ import annotations
@@ -55,22 +56,9 @@ class KeptAnswers:
             self._entries[key] = _Entry(payload)
             return None
         if entry.payload != payload:
-            return refusal(
-                FailureCode.INVALID_ARGUMENT,
-                "idempotency_conflict",
-                "this Idempotency-Key was used for another call",
-                guidance="Use a new key for a new call.",
-                **about,
-            )
+            return conflict(about)
         if entry.answer is None:
-            return refusal(
-                FailureCode.RATE_LIMITED,
-                "still_running",
-                "the call with this Idempotency-Key still runs",
-                retry_after_s=1.0,
-                may_have_run=True,
-                **about,
-            )
+            return still_running(about)
         kept = entry.answer
         return Answer(kept.status, kept.body, (*kept.headers, REPLAYED))
 
@@ -100,3 +88,26 @@ class KeptAnswers:
 
     def _first(self) -> list[tuple[Key, _Entry]]:
         return [next(iter(self._entries.items()))] if self._entries else []
+
+
+def conflict(about: dict[str, str]) -> Answer:
+    """Refuse a key that was used for another call."""
+    return refusal(
+        FailureCode.INVALID_ARGUMENT,
+        "idempotency_conflict",
+        "this Idempotency-Key was used for another call",
+        guidance="Use a new key for a new call.",
+        **about,
+    )
+
+
+def still_running(about: dict[str, str]) -> Answer:
+    """Refuse a key whose call has not ended."""
+    return refusal(
+        FailureCode.RATE_LIMITED,
+        "still_running",
+        "the call with this Idempotency-Key still runs",
+        retry_after_s=1.0,
+        may_have_run=True,
+        **about,
+    )

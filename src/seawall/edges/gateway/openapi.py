@@ -64,6 +64,7 @@ def _paths() -> Schema:
         "/traces": {"get": _reading("Show the newest spans", "Spans", parameters=_TRACE)},
         "/usage": {"get": _reading("Show how often each tool was called", "Usages")},
         "/breakers": {"get": _reading("Show the circuits", "Breakers")},
+        "/workers": {"get": _reading("Show what workers share", "Workers")},
         "/breakers/{name}": {"post": _BREAKER},
         "/approvals": {"get": _reading("List approvals", "Approvals", parameters=[_STATUS])},
         "/approvals/{id}": {"get": _approval(), "post": _DECISION},
@@ -176,7 +177,7 @@ _BREAKER: Schema = {
             "description": "The circuit as it is now.",
             "content": _json({"$ref": "#/components/schemas/Breaker"}),
         },
-        **_answers("400", "404", "413", "415"),
+        **_answers("400", "404", "413", "415", "501"),
     },
 }
 
@@ -352,6 +353,10 @@ def _schemas() -> dict[str, Schema]:
         "Usages": _object({"tools": _list(usage)}),
         "Breaker": _object({"tool": text, "state": {"enum": ["closed", "open", "half_open"]}}),
         "Breakers": _object({"breakers": _list(_ref("Breaker"))}),
+        "Workers": _object({"worker": count, "workers": count, "sharing": _list(_ref("Part"))}),
+        "Part": _object(
+            {"what": text, "how": {"enum": ["shared", "divided", "each"]}, "where": text}
+        ),
         "Change": _object({"action": {"enum": ["open", "close", "reset"]}}),
     }
 

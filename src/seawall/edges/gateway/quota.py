@@ -16,17 +16,19 @@ if TYPE_CHECKING:
 def quota_headers(pipeline: Pipeline, tool: str) -> Headers:
     """Say a tool's rate and what is left, once that is less than half.
 
-    Nothing without a rate, or with one per caller. A client that is far from the limit need not
-    slow down, and every header costs as much as a layer.
+    Nothing without a rate, or with one per caller, or where processes have a part of it each. A
+    client that is far from the limit need not slow down, and every header costs as much as a layer.
     """
     policy = pipeline.policy_of(tool)
     if policy is None or policy.rate is None:
         return ()
     slots = pipeline.states.find(tool)
     level = None if slots is None else slots.find("tokens_left")
-    if level is None:
+    if slots is None or level is None:
         return ()
     quota, window_s, said = _said(policy.rate)
+    if slots.find("tokens_most") != quota:
+        return ()  # one process's part of the rate says nothing of what the others have left
     left: float = level()
     if left > quota / 2:
         return ()

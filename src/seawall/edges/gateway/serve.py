@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import signal
+import threading
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from seawall.contract.errors import ConfigurationError, Fault
-from seawall.edges.addresses import listen
+from seawall.edges.addresses import HeldAddress, bind, listen
 from seawall.edges.gateway.app import Gateway
 from seawall.edges.gathering import Turn
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from types import FrameType
 
     import uvicorn
 
@@ -29,17 +33,19 @@ async def serve(
     pipeline: Pipeline,
     settings: GatewaySettings,
     on_start: Callable[[str], None] = lambda _: None,
+    on_ready: Callable[[], None] = lambda: None,
 ) -> None:
     """Serve until SIGINT, SIGTERM or a cancel; then take nothing new and let calls end.
 
-    They have `drain_s` for it. `on_start` is told the address once it is bound. Raises
+    They have `drain_s` for it. `on_start` is told the address once it is bound, `on_ready` that
+    calls are taken. One of several workers shares the address with the others, and leaves SIGINT,
+    which a terminal sends to all of them, to whoever watches over them. Raises
     `ConfigurationError` if the port is taken.
     """
     gateway = Gateway(pipeline, settings)
     listening = bound(settings)
-    host, port = listening.getsockname()[:2]
-    on_start(f"http://{f'[{host}]' if ':' in host else host}:{port}")
-    server = server_of(gateway)
+    on_start(shown(*listening.getsockname()[:2]))
+    server = server_of(gateway, on_ready)
     running = asyncio.ensure_future(server.serve(sockets=[listening]))
     try:
         await asyncio.shield(running)
@@ -51,18 +57,43 @@ async def serve(
         listening.close()
 
 
-def bound(settings: GatewaySettings) -> socket.socket:
-    """Listen on the address of the settings; raises `ConfigurationError` if it is taken."""
+def shown(host: str, port: int) -> str:
+    """Write the address as a client asks for it."""
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def held(settings: GatewaySettings) -> HeldAddress:
+    """Hold the address of the settings for workers; raises `ConfigurationError` if it is taken."""
     try:
-        listening = listen(settings.host.strip("[]"), settings.port, BACKLOG)
+        return HeldAddress(settings.host.strip("[]"), settings.port)
     except OSError as error:
-        said = f"{settings.host}:{settings.port} cannot be listened on: {error.strerror}"
-        raise ConfigurationError([Fault(f"{said}; choose another with --port", "port")]) from error
+        raise _taken(settings, error) from error
+
+
+def bound(settings: GatewaySettings) -> socket.socket:
+    """Take the address of the settings; raises `ConfigurationError` if it is taken.
+
+    It is listened on; by one of several workers not before its server does, so that no connection
+    comes to a worker that does not take calls yet.
+    """
+    host = settings.host.strip("[]")
+    try:
+        if settings.workers > 1:
+            listening = bind(host, settings.port, shared=True)
+        else:
+            listening = listen(host, settings.port, BACKLOG)
+    except OSError as error:
+        raise _taken(settings, error) from error
     listening.setblocking(False)  # noqa: FBT003  # the name of the method says it
     return listening
 
 
-def server_of(gateway: Gateway) -> uvicorn.Server:
+def _taken(settings: GatewaySettings, error: OSError) -> ConfigurationError:
+    said = f"{settings.host}:{settings.port} cannot be listened on: {error.strerror}"
+    return ConfigurationError([Fault(f"{said}; choose another with --port", "port")])
+
+
+def server_of(gateway: Gateway, on_ready: Callable[[], None] = lambda: None) -> uvicorn.Server:
     """Make the server of a gateway; it ends the streams of viewers when it stops."""
     import uvicorn  # noqa: PLC0415  # an extra, and slow to import
 
@@ -77,9 +108,21 @@ def server_of(gateway: Gateway) -> uvicorn.Server:
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
+            on_ready()
             # What is there now stays: the collector need not go through it again and again.
             gc.collect()
             gc.freeze()
+
+        @contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            """End in order; the signal is not raised again, as there is more to close after."""
+
+            def told(number: int, frame: FrameType | None) -> None:
+                if settings.workers == 1 or number != signal.SIGINT:
+                    self.handle_exit(number, frame)
+
+            with handled(told):
+                yield
 
         async def on_tick(self, counter: int) -> bool:
             if counter % TICKS_OF_A_LOOK == 0:
@@ -109,3 +152,17 @@ def server_of(gateway: Gateway) -> uvicorn.Server:
             timeout_graceful_shutdown=max(1, round(settings.drain_s)),
         )
     )
+
+
+@contextmanager
+def handled(told: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Have the signals that end a server told here, where this is the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    former = {one: signal.signal(one, told) for one in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for one, handler in former.items():
+            signal.signal(one, handler)

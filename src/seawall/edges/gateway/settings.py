@@ -41,6 +41,11 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
     console: bool = True
     console_allow: tuple[str, ...] | None = None
     """Names, with `*` and `?`, of the tools that the console's page may run; None for all."""
+    worker: int = 1
+    """Which of the workers this is, from 1."""
+    workers: int = 1
+    """Processes that serve this address together. Each gives a client its part of the client's
+    rate, unless the pipeline shares a store with the others."""
 
     def __post_init__(self) -> None:
         faults = [
@@ -56,6 +61,9 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
             )
             if not getattr(self, key) > 0
         ]
+        if not 1 <= self.worker <= self.workers:
+            said = f"must be from 1 to the number of workers (got {self.worker} of {self.workers})"
+            faults.append(Fault(said, "worker"))
         faults.extend(Fault(said, "tokens") for said in self.tokens.doubled())
         if not 0 <= self.port <= 65_535:
             faults.append(Fault(f"must be from 0 to 65535 (got {self.port})", "port"))

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import fnmatch
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from seawall.contract.annotations import Risk
 from seawall.contract.decision import Action
+from seawall.layers.rate_limit.strategies import parse_rate
 from seawall.recording.shown import slug
 from seawall.registry.declarations import declaration
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from seawall.contract.span import Span
     from seawall.contract.tool import Tool
@@ -27,8 +29,15 @@ MAX_SPANS = 1_000
 class Views:
     """Reads a pipeline, and changes nothing."""
 
-    def __init__(self, pipeline: Pipeline, console_allow: tuple[str, ...] | None) -> None:
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        console_allow: tuple[str, ...] | None,
+        whose: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
         self._pipeline = pipeline
+        self._whose = whose
+        """Said with what is one worker's view."""
         self._console_allow = console_allow
 
     def released(self, tool: str) -> bool:
@@ -78,16 +87,19 @@ class Views:
             "spans": [span_body(span) for span in found],
             "histogram": trace.histogram(),
             "dropped": trace.dropped,
+            **self._whose,
         }
 
     def usage(self) -> dict[str, Any]:
         """Give the numbers of each tool."""
-        return {"tools": [_usage(one) for one in self._pipeline.usage.snapshot().values()]}
+        found = [_usage(one) for one in self._pipeline.usage.snapshot().values()]
+        return {"tools": found, **self._whose}
 
     def breakers(self) -> dict[str, Any]:
         """Give the state of each circuit."""
         found = self._pipeline.breakers.snapshot()
-        return {"breakers": [{"tool": tool, "state": state} for tool, state in found.items()]}
+        shown = [{"tool": tool, "state": state} for tool, state in found.items()]
+        return {"breakers": shown, **(self._whose if self._pipeline.shared is None else {})}
 
     def _state(self, name: str, action: Action, quarantined: str | None) -> str:
         """Say in a word whether the console's page may run it."""
@@ -103,6 +115,8 @@ class Views:
             return None
         slots = self._pipeline.states.find(name)
         level: Callable[[], float] | None = None if slots is None else slots.find("tokens_left")
+        if slots is not None and slots.find("tokens_most") != parse_rate(policy.rate).amount:
+            level = None  # a part of the rate says nothing of the whole
         return {"limit": policy.rate, "left": None if level is None else int(level())}
 
 

@@ -6,6 +6,8 @@
 
 Nothing is asked while a circuit is closed: what the store has is read in the background. When it is
 silent each process goes by its own circuit; when it answers again, what opened meanwhile is told.
+A circuit that was opened by hand in one process is held open in all, until one closes it by hand; a
+store that has forgotten it is told again.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ class CircuitStore(Protocol):
 
 
 class Fleet:
-    """Keeps circuits in step, from the first call through one until it is closed."""
+    """Keeps circuits in step, from `start`, or the first call through one, until it is closed."""
 
     def __init__(self, store: CircuitStore, clock: Clock, process: str) -> None:
         self._store = store
@@ -52,6 +54,8 @@ class Fleet:
         """A name that no other process has."""
         self._slots: dict[str, CircuitSlot] = {}
         self._known: dict[str, str] = {}
+        self._held: set[str] = set()
+        """Circuits that were opened by hand, as the store knows too."""
         self._is_following = False
         self._has_missed = False
         self._is_closed = False
@@ -64,14 +68,28 @@ class Fleet:
         """Say whether this circuit is kept in step now."""
         return self._is_reading and self._slots.get(name) is slot
 
-    def join(self, name: str, slot: CircuitSlot) -> None:
-        """Keep a circuit in step, under the name that it has in all processes."""
-        self._slots[name] = slot
-        self._known.pop(name, None)
+    def enlist(self, name: str, slot: CircuitSlot) -> None:
+        """Know of a circuit, under the name that it has in all processes."""
+        if self._slots.get(name) is not slot:
+            self._slots[name] = slot
+            self._known.pop(name, None)
         slot.on_change = lambda before, after: self._changed(name, slot, before, after)
+        slot.on_hold = lambda: self._hold(name)
+
+    def join(self, name: str, slot: CircuitSlot) -> None:
+        """Keep a circuit in step."""
+        self.enlist(name, slot)
         if not self._is_reading and not self._is_closed:
             self._is_reading = True
             self._reading = self._spawn(self._read())
+
+    async def start(self) -> None:
+        """Read once, as well as the store answers, and go on in the background."""
+        if self._is_reading or self._is_closed:
+            return
+        await self._look()
+        self._is_reading = True
+        self._reading = self._spawn(self._read())
 
     async def may_probe(self, name: str, circuit: Circuit) -> bool | None:
         """Ask for leave to probe; what else the answer says is done to the circuit.
@@ -139,8 +157,11 @@ class Fleet:
             )
         )
 
+    def _hold(self, name: str) -> None:
+        self._tell(lambda: CircuitNews(name=name, what="held", process=self._process))
+
     def _tell(self, news: Callable[[], CircuitNews]) -> None:
-        if len(self._tasks) > MAX_NEWS or self._is_closed:
+        if len(self._tasks) > MAX_NEWS or self._is_closed or not _is_in_loop():
             self._has_missed = True
         else:
             self._spawn(self._told(news))
@@ -153,18 +174,22 @@ class Fleet:
 
     async def _read(self) -> None:
         while not self._is_closed:
-            seen = await self._store.read()
-            if seen is None:
-                self._has_missed = True
-            else:
-                self._follow(seen)
+            await self._look()
             await self._clock.sleep(POLL_S)
+
+    async def _look(self) -> None:
+        seen = await self._store.read()
+        if seen is None:
+            self._has_missed = True
+        else:
+            self._follow(seen)
 
     def _follow(self, seen: Mapping[str, CircuitSeen]) -> None:
         for name, slot in tuple(self._slots.items()):
             one = seen.get(name)
             if one is None or not one.is_open:
                 self._make_up_for(name, slot)
+            self._keep_held(name, slot, one)
             if one is not None and self._known.get(name) != one.changed:
                 self._known[name] = one.changed
                 self._follow_one(slot, one if one.is_open else None)
@@ -174,10 +199,31 @@ class Fleet:
         """Be open as the store says; closed if it is None."""
         self._is_following = True
         try:
-            if one is not None:
+            if one is not None and one.is_held:
+                slot.made().force_open()
+            elif one is not None:
                 slot.made().follow_open(one.left_s, one.cooldown_s, one.kind)
             elif slot.circuit is not None:
                 slot.circuit.follow_close()
+        finally:
+            self._is_following = False
+
+    def _keep_held(self, name: str, slot: CircuitSlot, one: CircuitSeen | None) -> None:
+        """Tell of a circuit that is held open here; let go of it if another process has."""
+        if one is not None and one.is_held:
+            self._held.add(name)
+        elif slot.circuit is None or not slot.circuit.held_open:
+            self._held.discard(name)
+        elif name in self._held and one is not None and self._known.get(name) != one.changed:
+            self._held.discard(name)
+            self._let_go(slot.circuit)
+        else:
+            self._hold(name)
+
+    def _let_go(self, circuit: Circuit) -> None:
+        self._is_following = True
+        try:
+            circuit.force_close()
         finally:
             self._is_following = False
 
@@ -194,3 +240,11 @@ class Fleet:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+
+def _is_in_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

@@ -39,6 +39,7 @@ class SharedBreaker(Fitted):
         self._fleet = context.states.shared(_FLEET).slot(
             "fleet", lambda: Fleet(store, context.clock, context.chance.token(8))
         )
+        self._fleet.enlist(self._circuit_name, slot)
 
     def fitted(self, proceed: Handler) -> Handler:
         """Make the attempt if the circuit allows it; a probe, if no other process makes one."""
@@ -63,6 +64,13 @@ class SharedBreaker(Fitted):
                 fleet.probed(name, circuit)
 
         return guarded
+
+
+async def start_fleet(states: StateTable) -> None:
+    """Know of all circuits that are open elsewhere before the first call, if any are shared."""
+    fleet = states.shared(_FLEET).find("fleet")
+    if isinstance(fleet, Fleet):
+        await fleet.start()
 
 
 async def close_fleet(states: StateTable) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class CircuitSlot:
     """Where a tool's circuit is kept. It is made by the first failure: before, it is closed."""
 
-    __slots__ = ("_count", "_now", "circuit", "on_change", "policy")
+    __slots__ = ("_count", "_now", "circuit", "on_change", "on_hold", "policy")
 
     def __init__(
         self, policy: BreakerPolicy, now: Callable[[], float], count: Callable[[str, str], None]
@@ -27,6 +27,14 @@ class CircuitSlot:
         self.circuit: Circuit | None = None
         self.on_change: Callable[[str, str], None] | None = None
         """Who else is told of the old and the new state."""
+        self.on_hold: Callable[[], None] | None = None
+        """Who else is told that it was opened by hand."""
+
+    def hold_open(self) -> None:
+        """Open it by hand."""
+        self.made().force_open()
+        if self.on_hold is not None:
+            self.on_hold()
 
     def made(self) -> Circuit:
         """Give the circuit; makes it if nothing has failed yet."""

@@ -195,6 +195,11 @@ class BoundBucket:
             bucket.write(max(tokens, 0.0), at)
             self._table.keep(self._key, self._group, bucket)
 
+    @property
+    def capacity(self) -> float:
+        """The most tokens there can be."""
+        return self._rate.capacity
+
     def level(self) -> float:
         """Return the tokens there are; changes nothing."""
         at = self._table.reading(self._now())

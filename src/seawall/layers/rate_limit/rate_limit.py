@@ -9,36 +9,55 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seawall.layers.rate_limit.parts import RateParts, parts_for
 from seawall.layers.rate_limit.rated import Rated
 from seawall.layers.rate_limit.shared import BucketStore, SharedRateLimit
 from seawall.layers.rate_limit.strategies import BoundLimiter, Limiter, limiter_for
 from seawall.pipeline.layer import Fitted
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from seawall.contract.result import ToolResult
     from seawall.pipeline.invocation import Handler, Invocation
     from seawall.pipeline.layer import LayerContext
 
 
 class RateLimit(Rated[BoundLimiter], Fitted):
-    """Refuses calls beyond the policy's rate, counted in this process."""
+    """Refuses calls beyond the policy's rate, counted in this process.
+
+    Where several processes share the rate and no store, this one grants its part.
+    """
 
     name = "rate_limit"
 
     def __init__(self, context: LayerContext, rate: str) -> None:
         super().__init__(context, rate)
-        strategy = context.policy.rate_strategy
         self._now = context.clock.now
-        self._limiter: Limiter = context.states.shared(f"limiter:{strategy}").slot(
-            "limiter", lambda: limiter_for(strategy, None, context.clock.now)
-        )
+        self._bound_to = self._binding(context, rate)
         self._fixed = self._bind(self._key("", ""))
         context.slots.drop("tokens_left")
         level = getattr(self._fixed, "level", None)  # windows have no level to show
         if not self._by_session and level is not None:
             context.slots.slot("tokens_left", lambda: level)
             context.slots.drop("tokens_most")
-            context.slots.slot("tokens_most", lambda: self._item.amount)
+            most = getattr(self._fixed, "capacity", self._item.amount)
+            context.slots.slot("tokens_most", lambda: most)
+
+    def _binding(
+        self, context: LayerContext, rate: str
+    ) -> Callable[[tuple[str, ...]], BoundLimiter]:
+        """Find who keeps the budgets, and how to get a handle on one."""
+        item, cost = self._item, self._cost
+        strategy, now = context.policy.rate_strategy, context.clock.now
+        slots = context.states.shared(f"limiter:{strategy}")
+        shared = context.part(RateParts)
+        if shared is None or shared.replicas == 1:
+            limiter: Limiter = slots.slot("limiter", lambda: limiter_for(strategy, None, now))
+            return lambda key: limiter.bind(item, *key)
+        parts = slots.slot("limiter", lambda: parts_for(strategy, now, shared.replicas))
+        self._rate = f"{rate} by {shared.replicas} processes together"
+        return lambda key: parts.bind(item, cost, *key)
 
     @classmethod
     def for_tool(cls, context: LayerContext) -> RateLimit | SharedRateLimit | None:
@@ -73,4 +92,4 @@ class RateLimit(Rated[BoundLimiter], Fitted):
         return limited
 
     def _bind(self, key: tuple[str, ...]) -> BoundLimiter:
-        return self._limiter.bind(self._item, *key)
+        return self._bound_to(key)

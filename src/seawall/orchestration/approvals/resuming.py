@@ -122,7 +122,7 @@ class Resuming:
         run = _Run(self._grounds, self._approvals, frozen, envelope, plan)
         return await run.outcome(session, on_event)
 
-    async def outcome(self, approval_id: str) -> TurnOutcome:
+    async def outcome(self, approval_id: str, *, read: bool = True) -> TurnOutcome:
         """Give the results of a request that was run; until then, that it waits."""
         try:
             frozen = await self._approvals.frozen(approval_id)
@@ -132,7 +132,7 @@ class Resuming:
         if frozen.finished is None and status is not ApprovalStatus.UNKNOWN:
             return await self._not_yet(frozen, status)
         told = self._told(frozen, await self._approvals.envelope(frozen))
-        if frozen.finished is not None:
+        if read and frozen.finished is not None:
             await self._approvals.read(frozen)
         return told
 

@@ -151,6 +151,7 @@ async function watch() {
           store.spans.length = Math.min(store.spans.length, MAX_SPANS);
           drawSpans();
         }
+        if (event === "hello" && data.workers) $("live").textContent = `live, from worker ${data.worker} of ${data.workers}`;
         if (event === "resumed") showResumed(data);
         if (event !== "hello") refresh();
       }

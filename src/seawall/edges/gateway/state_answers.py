@@ -1,0 +1,146 @@
+"""Calls under an `Idempotency-Key`, known to all who use one state: other workers, later runs.
+
+For tools that have no ledger of their own: those that only read, and those whose policy wants
+none. What was begun is committed before the call runs; what cannot be committed is not run.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from seawall.contract.effect import EffectState, Intent, Settled
+from seawall.contract.errors import StoreUnavailable
+from seawall.contract.failure import FailureCode
+from seawall.edges.gateway.answers import Answer, answer_of, refusal
+from seawall.edges.gateway.kept_answers import REPLAYED, conflict, still_running
+from seawall.pipeline.foreign import log
+
+if TYPE_CHECKING:
+    from seawall.contract.effect import Effect
+    from seawall.contract.result import ToolResult
+    from seawall.contract.span import Digest
+    from seawall.contract.tool import Tool
+    from seawall.edges.gateway.kept_answers import Key
+    from seawall.orchestration.pipeline import Pipeline
+    from seawall.stores.sql_ledger import SqlLedger
+
+
+class Held(Exception):  # noqa: N818  # it carries an answer
+    """The call is not to be run; this is answered instead."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__(answer.status)
+        self.answer = answer
+
+
+class StateAnswers:
+    """What was answered under which key, in the pipeline's state."""
+
+    def __init__(self, pipeline: Pipeline, keep_s: float) -> None:
+        self._pipeline = pipeline
+        self._keep_s = keep_s
+        self._ledger: SqlLedger | None = None if pipeline.state is None else pipeline.state.answers
+
+    def keeps(self, tool: Tool | None) -> bool:
+        """Whether keys of this tool's calls are kept here, and not by its own ledger."""
+        policy = None if tool is None else self._pipeline.policy_of(tool.name)
+        if self._ledger is None or tool is None or policy is None:
+            return False
+        return tool.retry_safe or policy.ledger == "off"
+
+    async def begin(self, key: Key, payload: Digest, tool: Tool, request_id: str) -> _Begun:
+        """Begin a call; raises `Held` with what is to be answered if it must not run."""
+        ledger = self._ledger
+        if ledger is None:
+            raise RuntimeError("a state that is not durable keeps no answers")
+        client, name = key
+        intent = Intent(
+            token=self._pipeline.new_key(),
+            scope=f"answers:{client}",
+            tool="",
+            key=name,
+            digest=payload.mac,
+            call_id=request_id,
+            caller=client,
+            keep_s=self._keep_s,
+            replay=tool.retry_safe,
+        )
+        about = {"request_id": request_id, "tool": tool.name}
+        try:
+            begun = await ledger.begin(intent)
+        except StoreUnavailable as error:
+            raise Held(_unavailable(about)) from error
+        if begun.earlier is None:
+            return _Begun(ledger, intent)
+        raise Held(conflict(about) if begun.conflict else _answer(begun.earlier, about))
+
+
+class _Begun:
+    """A call that runs under its key. Say once how it ended."""
+
+    def __init__(self, ledger: SqlLedger, intent: Intent) -> None:
+        self._ledger = ledger
+        self._intent = intent
+
+    async def ended(self, result: ToolResult) -> None:
+        """Keep what came of it."""
+        state = EffectState.DONE if result.failure is None else EffectState.FAILED
+        try:
+            await self._ledger.settle(self._settled(state, result))
+        except StoreUnavailable as error:
+            # It is tried again; the answer is true all the same.
+            log.warning("an answer could not be kept: %s", error)
+
+    def broken_off(self) -> None:
+        """Nobody saw how it ended; a call that may be repeated is as if it had not begun."""
+        if self._intent.replay:
+            self.ran_nothing()
+        else:
+            self._ledger.settle_soon(self._settled(EffectState.UNKNOWN, None))
+
+    def ran_nothing(self) -> None:
+        """Let the key be used again."""
+        self._ledger.withdraw_soon(self._intent.token)
+
+    def _settled(self, state: EffectState, result: ToolResult | None) -> Settled:
+        return Settled(
+            token=self._intent.token,
+            scope=self._intent.scope,
+            tool="",
+            state=state,
+            outcome=result,
+            keep_s=self._intent.keep_s,
+        )
+
+
+def ledger_replay(result: ToolResult) -> str | None:
+    """Give the id of the call that this is the answer of, if the ledger gave it again."""
+    told: Any = None if result.metadata is None else result.metadata.get("ledger")
+    found = told.get("of_call") if isinstance(told, dict) else None
+    return found if isinstance(found, str) else None
+
+
+def _answer(earlier: Effect, about: dict[str, str]) -> Answer:
+    if earlier.outcome is not None:
+        return answer_of(earlier.outcome, earlier.call_id, headers=(REPLAYED,))
+    if earlier.state is EffectState.RUNNING:
+        return still_running(about)
+    why = earlier.unreadable or "it was broken off"
+    return refusal(
+        FailureCode.UNKNOWN,
+        "outcome_unknown" if earlier.state is EffectState.UNKNOWN else "outcome_unreadable",
+        f"what the call with this Idempotency-Key gave is not known: {why}",
+        may_have_run=True,
+        **about,
+    )
+
+
+def _unavailable(about: dict[str, str]) -> Answer:
+    return refusal(
+        FailureCode.RATE_LIMITED,
+        "overloaded",
+        f"{about['tool']} was not run, as its Idempotency-Key could not be written down first",
+        retry_after_s=5.0,
+        guidance="Try it again later, with the same key.",
+        **about,
+    )
