@@ -23,7 +23,7 @@ from tests.bench.tables import PAGE, plain, written
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection
 
-ROUNDS, FEW = 45, 15
+ROUNDS, FEW = 25, 15
 RUNS = 3
 
 SUBJECTS: dict[str, Callable[[], Awaitable[list[Pair]]]] = {

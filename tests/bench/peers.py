@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.bench.by_hand import MANY, PACKAGES, ByHand
 from tests.bench.measure import Case, Pair
-from tests.bench.tools import FLAT_GIVEN, POLICY, a_tool, add
+from tests.bench.tools import FLAT_GIVEN, POLICY, a_tool, add, adding
 
 from seawall import Annotations, Pipeline, Policies, tool
 
@@ -57,17 +57,21 @@ def turning(call: Call, before: Callable[[], None] | None = None) -> Case:
 
 
 class _Compared:
-    """Collects pairs, each with ours beside it in the same manner of loop."""
+    """Collects pairs: each peer beside ours, in the same manner of loop."""
 
     def __init__(self) -> None:
-        tools = [a_tool("answer"), tool(add, annotations=Annotations.for_reading())]
+        tools = [
+            a_tool("adding", executor=adding),
+            tool(add, annotations=Annotations.for_reading()),
+        ]
         call = Pipeline(tools, policies=Policies(default=POLICY)).call
         self.pairs: list[Pair] = []
-        self._ours = {
-            (given, manner): manner(functools.partial(call, "add", given or FLAT_GIVEN))
-            for given in ("", TEXT)
-            for manner in (looping, turning)
-        }
+        by_mapping = functools.partial(call, "adding", FLAT_GIVEN)
+        by_text = functools.partial(call, "adding", TEXT)
+        typed = functools.partial(call, "add", FLAT_GIVEN)
+        self._by_mapping = (looping(by_mapping), turning(by_mapping))
+        self._by_text = (looping(by_text), turning(by_text))
+        self._typed = looping(typed)
 
     def add(
         self,
@@ -80,13 +84,19 @@ class _Compared:
         aim: float | None = None,
         before: Callable[[], None] | None = None,
     ) -> None:
-        how = "JSON text" if text else "mapping"
-        for manner, more in ((looping, ""), (turning, ", with a turn of the loop")):
-            ours = self._ours[TEXT if text else "", manner]
-            other = manner(call, before)
-            self.pairs.append(
-                Pair(f"{how}{more}", ours, name, other, aim, packages, does),
-            )
+        """Add the pairs of a peer that takes a mapping, or JSON text."""
+        how = "JSON text" if text else "a mapping"
+        tight, turned = looping(call, before), turning(call, before)
+        mine, mine_turned = self._by_text if text else self._by_mapping
+        ours = [
+            (f"{how}", mine, tight, aim),
+            (f"{how}, a turn of the loop", mine_turned, turned, aim),
+        ]
+        if not text:
+            ours.append((f"{how}, a typed function", self._typed, tight, None))
+        self.pairs += [
+            Pair(of, us, name, peer, most, packages, does) for of, us, peer, most in ours
+        ]
 
 
 async def pairs() -> list[Pair]:

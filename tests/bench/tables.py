@@ -19,7 +19,9 @@ def shown(ratio: float) -> str:
     """A ratio as people say it: `2.85`, or `1/14` where it is small."""
     if ratio >= 0.5:
         return f"{ratio:.2f}"
-    part = 1 / ratio if ratio else 0.0
+    if not ratio:
+        return "0"
+    part = 1 / ratio
     return f"1/{part:.1f}" if part < 10 else f"1/{part:.0f}"
 
 
@@ -32,9 +34,10 @@ def time(us: float) -> str:
 
 def cells(row: Row) -> list[str]:
     """What a row shows."""
-    aim = "" if row.aim is None else shown(row.aim)
     if row.unit:
+        aim = "" if row.aim is None else f"{row.aim:g}"
         return [row.name, row.against, "", "", f"{row.ratio:.1f} {row.unit}", "", aim]
+    aim = "" if row.aim is None else shown(row.aim)
     times = [time(row.ours_us), time(row.other_us)]
     spread = f"{shown(row.least)} to {shown(row.greatest)}"
     against = f"{row.against} ({row.does})" if row.does else row.against
@@ -47,7 +50,7 @@ HEAD = ["what", "against", "median", "of that", "ratio", "least to greatest", "a
 def markdown(rows: list[Row]) -> str:
     """Rows as a table of a page."""
     lines = [HEAD, ["---"] * len(HEAD), *map(cells, rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return "\n".join("".join(f"| {cell} " if cell else "| " for cell in ln) + "|" for ln in lines)
 
 
 def plain(rows: list[Row]) -> str:
@@ -61,23 +64,20 @@ def plain(rows: list[Row]) -> str:
 
 
 def written(page: str, stored: Mapping[str, Results]) -> str:
-    """A page with each of its tables replaced by what is stored.
+    """Give a page with the table below each of its marks as it is stored.
 
-    A table stands below a mark that names its subject and the series of CPython.
+    A mark names a subject and a series of CPython: `<!-- measured: chain, 3.11 -->`.
     """
 
     def renewed(found: re.Match[str]) -> str:
-        subject, series = found["subject"], found["series"]
-        if series not in stored:
-            return found[0]
-        results = stored[series]
-        rows = markdown(results.subjects[subject])
-        return f"{found['mark']}\nCPython {results.python}:\n\n{rows}\n"
+        results = stored[found["series"]]
+        table = markdown(results.subjects[found["subject"]])
+        return f"{found['mark']}\nCPython {results.python}:\n\n{table}\n\n"
 
-    return _TABLE.sub(renewed, page)
+    return _MARKED.sub(renewed, page)
 
 
-_TABLE = re.compile(
-    r"(?P<mark><!-- measured: (?P<subject>\w+), (?P<series>[\d.]+) -->\n)\n?[^|#]*(?:^\|.*\n)*",
-    re.MULTILINE,
+_MARKED = re.compile(
+    r"(?P<mark><!-- measured: (?P<subject>\w+), (?P<series>[\d.]+) -->\n)"
+    r"\n*(?:CPython [\d.]+:\n+)?(?:\|.*\n)*\n*"
 )

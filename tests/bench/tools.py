@@ -58,6 +58,12 @@ def add_sync(a: int, b: int) -> int:
     return a + b
 
 
+async def adding(arguments: dict[str, Any], context: Any) -> int:
+    """The same for a `Tool` made by hand."""
+    total: int = arguments["a"] + arguments["b"]
+    return total
+
+
 async def answer(arguments: dict[str, Any], context: Any) -> str:
     return "ok"
 
