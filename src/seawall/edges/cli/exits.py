@@ -5,8 +5,6 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from seawall.contract.failure import FailureCode
-
 if TYPE_CHECKING:
     from seawall.contract.failure import Failure
 
@@ -39,19 +37,20 @@ MEANINGS = {
     Exit.UNKNOWN: "the outcome is unknown, or the tool does not support this",
 }
 
+# By name: the codes themselves would be loaded, with all of the contract, to show a help text.
 _OF_CODE = {
-    FailureCode.INVALID_ARGUMENT: Exit.INVALID_ARGUMENTS,
-    FailureCode.PERMISSION_DENIED: Exit.REFUSED,
-    FailureCode.NOT_FOUND: Exit.NOT_FOUND,
-    FailureCode.TIMEOUT: Exit.TIMEOUT,
-    FailureCode.RATE_LIMITED: Exit.RATE_LIMITED,
-    FailureCode.CIRCUIT_OPEN: Exit.CIRCUIT_OPEN,
-    FailureCode.EXECUTION_FAILED: Exit.TOOL_FAILED,
-    FailureCode.UNSUPPORTED: Exit.UNKNOWN,
-    FailureCode.UNKNOWN: Exit.UNKNOWN,
+    "INVALID_ARGUMENT": Exit.INVALID_ARGUMENTS,
+    "PERMISSION_DENIED": Exit.REFUSED,
+    "NOT_FOUND": Exit.NOT_FOUND,
+    "TIMEOUT": Exit.TIMEOUT,
+    "RATE_LIMITED": Exit.RATE_LIMITED,
+    "CIRCUIT_OPEN": Exit.CIRCUIT_OPEN,
+    "EXECUTION_FAILED": Exit.TOOL_FAILED,
+    "UNSUPPORTED": Exit.UNKNOWN,
+    "UNKNOWN": Exit.UNKNOWN,
 }
 
 
 def exit_of(failure: Failure | None) -> Exit:
     """Give the exit code of a call that ended so."""
-    return Exit.OK if failure is None else _OF_CODE[failure.code]
+    return Exit.OK if failure is None else _OF_CODE[failure.code.name]
