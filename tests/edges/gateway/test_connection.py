@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from typing import Any
 
 import pytest
 from tests.edges.gateway.serving import TOOLS, count_to, listening
 
 from seawall import Annotations, Pipeline, tool
+from seawall.edges.gateway.connection import SLACK_BYTES, Connection
 
 HEAD = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
 POST = (
@@ -49,6 +52,19 @@ async def test_what_has_no_end_is_not_read_on(begin: bytes, again: bytes) -> Non
     assert sent < 16 * 1024 * 1024
 
 
+async def test_headers_that_are_too_large_before_there_is_a_request_are_said_to_be() -> None:
+    async with listening(Pipeline(TOOLS)) as base:
+        reader, writer = await _connected(base)
+        writer.write(HEAD + b"X: ")
+        await asyncio.sleep(0.1)  # what is read together with its beginning is not counted
+        # One byte too many, and none behind it: what is not read takes the answer along.
+        writer.write(b"a" * (Connection.max_header_bytes + SLACK_BYTES + 1))
+        said = await reader.read()
+        writer.close()
+    assert said.startswith(b"HTTP/1.1 431 ")
+    assert _failure(said)["reason"] == "headers_too_large"
+
+
 @pytest.mark.parametrize(
     "begin", [b"", HEAD, POST, POST + b"5\r\nab"], ids=["nothing", "a head", "no body", "a piece"]
 )
@@ -59,6 +75,38 @@ async def test_a_request_that_does_not_come_is_not_waited_for(begin: bytes) -> N
         said = await reader.read()
         writer.close()
     assert said.startswith(b"HTTP/1.1 408 ")
+    assert _failure(said)["reason"] == "request_timeout"
+
+
+def _failure(said: bytes) -> Any:
+    head, _, body = said.partition(b"\r\n\r\n")
+    assert b"content-type: application/json" in head
+    assert b"connection: close" in head
+    assert b"content-length: %d" % len(body) in head
+    found = json.loads(body)
+    assert found["isError"]
+    return found["failure"]
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"\x16\x03\x01\x02\x00\x01\x00",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX\x01: 1\r\n\r\n",
+        b"POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+        b"CONNECT localhost:1 HTTP/1.1\r\n\r\n",
+    ],
+    ids=["TLS", "a version", "a header", "two lengths", "a tunnel"],
+)
+async def test_what_is_no_request_is_answered_in_the_shape_of_all_others(sent: bytes) -> None:
+    async with listening(Pipeline(TOOLS)) as base:
+        reader, writer = await _connected(base)
+        writer.write(sent)
+        said = await reader.read()
+        writer.close()
+    assert said.startswith(b"HTTP/1.1 400 ")
+    assert _failure(said)["reason"] == "bad_request"
 
 
 async def test_a_request_that_came_is_waited_for_however_long_its_call_takes() -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import httpx
 import pytest
 from tests.edges.gateway.serving import TOOLS, listening
 
 from seawall import Pipeline
 from seawall.edges.gateway.asked import WHOLE
+from seawall.edges.gateway.calls import Calls
 from seawall.edges.gateway.connection import Connection
 from seawall.edges.gateway.exchange import SHORT, Exchange, address_of
 
@@ -108,6 +110,24 @@ async def test_a_header_that_would_begin_another_is_not_sent(value: bytes) -> No
 
     assert sent == []
     assert not exchange.response_started
+
+
+async def test_an_application_that_breaks_down_is_answered_for(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def broken(*_: Any) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Calls, "serve", broken)
+    async with listening(Pipeline(TOOLS)) as base, httpx.AsyncClient(base_url=base) as client:
+        answer = await client.post("/tools/call", json={})
+
+    assert answer.status_code == 500
+    assert answer.headers["connection"] == "close"
+    failure = answer.json()["failure"]
+    assert (failure["reason"], failure["mayHaveRun"]) == ("gateway_failed", None)
+    assert "ZeroDivisionError" in capfd.readouterr().err
+    assert "ZeroDivisionError" not in answer.text
 
 
 async def test_an_answer_is_not_begun_twice() -> None:

@@ -11,11 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from seawall.edges.gateway.exchange import EXTENSIONS, Exchange, address_of
+from seawall.contract.failure import FailureCode
+from seawall.edges.gateway.answers import refusal
+from seawall.edges.gateway.asked import NO_SNIFF, bad_request
+from seawall.edges.gateway.exchange import CLOSE, EXTENSIONS, Exchange, address_of, written
 from seawall.edges.gathering import Gathering, Turn
 
 if TYPE_CHECKING:
     from asyncio import Transport
+
+    from seawall.edges.gateway.answers import Answer
 
 SLACK_BYTES = 262_144
 """What one read may bring besides: the end of a body before the headers that are counted."""
@@ -41,7 +46,7 @@ class Connection(HttpToolsProtocol):
         self._idle_since = None
         super().data_received(data)
         if self._besides > self.max_header_bytes + SLACK_BYTES:
-            self._end(b"431 Request Header Fields Too Large")
+            self._end(_too_large(self.max_header_bytes))
 
     def on_message_begin(self) -> None:
         """A request begins."""
@@ -116,7 +121,7 @@ class Connection(HttpToolsProtocol):
             return
         if self._since is None or self.loop.time() - self._since <= read_s or self._works:
             return
-        self._end(b"408 Request Timeout")
+        self._end(_overdue(read_s))
 
     @property
     def _works(self) -> bool:
@@ -124,9 +129,26 @@ class Connection(HttpToolsProtocol):
         cycle: Any = self.cycle
         return cycle is not None and not cycle.response_complete and not cycle.more_body
 
-    def _end(self, status: bytes) -> None:
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no HTTP."""
+        self._end(bad_request(f"this is not HTTP as it is spoken here: {msg}"))
+
+    def _end(self, answer: Answer) -> None:
+        """Answer outside of any request, in the shape of all others, and close."""
         if not self.transport.is_closing():
-            self.transport.write(
-                b"HTTP/1.1 %s\r\nconnection: close\r\ncontent-length: 0\r\n\r\n" % status
-            )
+            headers = ((b"content-type", answer.media), NO_SNIFF, CLOSE)
+            fixed = tuple(self.server_state.default_headers)
+            self.transport.write(written(answer.status, fixed, headers, answer.body))
             self.transport.close()
+
+
+def _too_large(limit: int) -> Answer:
+    return refusal(
+        FailureCode.INVALID_ARGUMENT, "headers_too_large", f"headers may hold {limit} bytes"
+    )
+
+
+def _overdue(read_s: float) -> Answer:
+    return refusal(
+        FailureCode.TIMEOUT, "request_timeout", f"the request was not there within {read_s:g} s"
+    )

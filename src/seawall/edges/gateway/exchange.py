@@ -19,7 +19,9 @@ from uvicorn.protocols.http.httptools_impl import (
     RequestResponseCycle,
 )
 
-from seawall.edges.gateway.asked import WHOLE
+from seawall.contract.failure import FailureCode
+from seawall.edges.gateway.answers import refusal
+from seawall.edges.gateway.asked import NO_SNIFF, WHOLE
 
 if TYPE_CHECKING:
     from seawall.edges.gateway.answers import Headers
@@ -51,7 +53,9 @@ class Exchange(RequestResponseCycle):
             self.keep_alive = False
         elif not self.keep_alive:
             headers = (*headers, CLOSE)
-        self.transport.write(self._written(message["status"], headers, message["body"]))
+        fixed = tuple(self.default_headers)  # with the date, each second another
+        head = self.scope["method"] == "HEAD"
+        self.transport.write(written(message["status"], fixed, headers, message["body"], head=head))
         self.response_started = self.response_complete = True
         self.waiting_for_100_continue = False
         self.message_event.set()
@@ -59,14 +63,29 @@ class Exchange(RequestResponseCycle):
             self.transport.close()
         self.on_response()
 
-    def _written(self, status: int, headers: Headers, body: bytes) -> bytes:
-        return b"%b%b%bcontent-length: %d\r\n\r\n%b" % (
-            STATUS_LINE[status],
-            _lines(tuple(self.default_headers)),  # the date, each second another
-            _lines(headers),
-            len(body),
-            b"" if self.scope["method"] == "HEAD" else body,
+    async def send_500_response(self) -> None:
+        """Answer in place of an application that broke down."""
+        answer = refusal(
+            FailureCode.UNKNOWN,
+            "gateway_failed",
+            "the gateway failed over this request; its log says how",
+            may_have_run=None,
         )
+        headers = ((b"content-type", answer.media), NO_SNIFF, CLOSE)
+        await self.send({"type": WHOLE, "status": 500, "headers": headers, "body": answer.body})
+
+
+def written(
+    status: int, fixed: Headers, headers: Headers, body: bytes, *, head: bool = False
+) -> bytes:
+    """Write a whole answer, to a HEAD without its body; `fixed` are headers of the server."""
+    return b"%b%b%bcontent-length: %d\r\n\r\n%b" % (
+        STATUS_LINE[status],
+        _lines(fixed),
+        _lines(headers),
+        len(body),
+        b"" if head else body,
+    )
 
 
 @lru_cache(maxsize=512)

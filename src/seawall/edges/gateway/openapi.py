@@ -18,6 +18,7 @@ _STATUSES = {
     "403": "It is not allowed; or the token lacks the scope, or the page is another site's.",
     "404": "There is no such tool; `failure.hints` has near names. Nothing was run.",
     "405": "This method is not answered here.",
+    "408": "The request was not there in time.",
     "409": "The call with this Idempotency-Key still runs; or the approval was answered already.",
     "413": "The body is too large.",
     "415": "The body is not application/json.",
@@ -30,7 +31,7 @@ _STATUSES = {
     "503": "Overloaded, or the tool's circuit is open; see Retry-After.",
     "504": "It took too long.",
 }
-_ALWAYS = ("401", "403", "405", "421", "429", "431", "503")
+_ALWAYS = ("400", "401", "403", "405", "408", "421", "429", "431", "503")
 """What any path behind the guard may answer."""
 
 
