@@ -61,6 +61,7 @@ REASONS: dict[str, FailureCode] = {
     "aborted": FailureCode.EXECUTION_FAILED,
     "cancelled": FailureCode.EXECUTION_FAILED,
     "client_gone": FailureCode.EXECUTION_FAILED,
+    "gateway_stopped": FailureCode.EXECUTION_FAILED,
     "handed_back": FailureCode.EXECUTION_FAILED,
     "tool_timeout": FailureCode.EXECUTION_FAILED,
     "ledger_unavailable": FailureCode.EXECUTION_FAILED,

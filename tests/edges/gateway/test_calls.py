@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
@@ -21,7 +21,11 @@ from seawall import (
     ToolFailed,
     tool,
 )
+from seawall.contract.span import Outcome
 from seawall.testing import FakeClock
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 async def test_a_call_is_answered_with_its_result_and_its_request_id() -> None:
@@ -316,6 +320,61 @@ async def test_a_detached_tool_goes_on_without_its_client() -> None:
         await effects.ended.wait()
 
     assert effects.count == 1
+
+
+async def test_a_detached_tool_is_waited_for_when_the_gateway_stops() -> None:
+    effects = _Effects(detach=True)
+    pipeline = Pipeline([effects.tool])
+    async with listening(pipeline) as base:
+        await _hung_up(base, effects)
+        asyncio.get_running_loop().call_later(0.3, effects.let.set)
+
+    assert effects.count == 1
+    assert [span.outcome for span in pipeline.trace.spans(call_id="c1")] == [Outcome.SUCCESS]
+
+
+@pytest.mark.parametrize("detach", [True, False])
+async def test_what_does_not_end_before_the_gateway_must_is_broken_off_and_recorded(
+    detach: bool, tmp_path: Path
+) -> None:
+    effects = _Effects(detach=detach)
+    state = f"sqlite:///{tmp_path}/state.db"
+    pipeline = Pipeline([effects.tool], state=state)
+    key = {"idempotency-key": "k"}
+    async with httpx.AsyncClient() as client, listening(pipeline, drain_s=0.1) as base:
+        client.base_url = base
+        asked = asyncio.ensure_future(call(client, "effect", {}, requestId="c1", headers=key))
+        await effects.begun.wait()
+        if detach:
+            asked.cancel()
+            await asyncio.gather(asked, return_exceptions=True)
+    assert [span.reason for span in pipeline.trace.spans(call_id="c1")] == ["gateway_stopped"]
+
+    effects.let.set()
+    async with (
+        listening(Pipeline([effects.tool], state=state)) as base,
+        httpx.AsyncClient(base_url=base) as client,
+    ):
+        again = await call(client, "effect", {}, headers=key)
+    assert again.json()["failure"]["reason"] == "outcome_unknown"
+    assert effects.count == 0
+
+
+@pytest.mark.parametrize("detach", [True, False])
+async def test_who_waits_for_a_call_that_is_broken_off_is_told_that_its_outcome_is_not_known(
+    detach: bool,
+) -> None:
+    effects = _Effects(detach=detach)
+    async with httpx.AsyncClient() as client:
+        async with listening(Pipeline([effects.tool]), drain_s=0.1) as base:
+            client.base_url = base
+            asked = asyncio.ensure_future(call(client, "effect", {}, requestId="c1"))
+            await effects.begun.wait()
+        answer = await asked
+
+    assert answer.status_code == 502
+    assert answer.json()["failure"]["reason"] == "outcome_unknown"
+    assert effects.count == 0
 
 
 async def test_the_same_key_and_call_gets_the_first_answer_again() -> None:

@@ -26,6 +26,8 @@ _encoded = msgspec.json.Encoder(enc_hook=str).encode
 
 CLIENT_GONE = "client_gone"
 """Why a call was cancelled whose client closed the connection."""
+STOPPED = "gateway_stopped"
+"""Why a call was cancelled that did not end although the gateway had to."""
 
 _BY_CODE = {
     FailureCode.INVALID_ARGUMENT: 422,

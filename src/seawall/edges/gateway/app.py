@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from seawall.edges.gateway.asked import Message, Receive, Send
     from seawall.orchestration.pipeline import Pipeline
+    from seawall.pipeline.clock import Timer
 
     Answering = Callable[[Asked], Answer | Awaitable[Answer]]
     Serving = Callable[[Asked], Awaitable[None]]
@@ -37,6 +39,9 @@ OPEN = frozenset({"/healthz", "/readyz"})
 
 
 CALL = "/tools/call"
+
+WIND_UP_S = 5.0
+"""What a call that is broken off at the end gets for its cleanup, and to be recorded."""
 
 
 class Gateway:
@@ -58,6 +63,10 @@ class Gateway:
             self.events.meanwhile = self.approvals.watch
         self._in_flight = 0
         self._stopping = False
+        self._over = asyncio.Event()
+        """Set once it stops and no request is left."""
+        self._end_by = 0.0
+        self._breaking: Timer | None = None
         self._router = Router(self._routes(), redirect_slashes=False, lifespan=self._lifespan)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -86,12 +95,35 @@ class Gateway:
             pass
         finally:
             self._in_flight -= 1
+            if self._stopping and not self._in_flight:
+                self._over.set()
 
     def stop(self) -> None:
-        """Say that no more requests should come, and end the streams of viewers."""
+        """Say that no more requests should come, and end the streams of viewers.
+
+        Calls that have not ended `drain_s` later are broken off, detached ones too.
+        """
+        if self._stopping:
+            return
         self._stopping = True
         self.calls.stopping = True
         self.events.close()
+        clock, drain_s = self.pipeline.clock, self.settings.drain_s
+        self._end_by = clock.now() + drain_s + WIND_UP_S
+        self._breaking = clock.call_later(drain_s, self._break_off)
+
+    def _break_off(self) -> None:
+        self.calls.break_off()
+        self.approvals.break_off()
+
+    async def _drained(self) -> None:
+        """Wait until all calls have ended or were broken off, and their books are closed."""
+        clock = self.pipeline.clock
+        with clock.limit(max(self._end_by - clock.now(), 0.0)):
+            await self.calls.drained()
+            await self.approvals.drained()
+            if self._in_flight:
+                await self._over.wait()
 
     def _admit(self, asked: Asked) -> None:
         self._guard.admit(asked)
@@ -104,9 +136,10 @@ class Gateway:
         async with self.pipeline:
             self.approvals.start()
             yield
-            with self.pipeline.clock.limit(self.settings.drain_s):
-                await self.calls.drained()
-                await self.approvals.drained()
+            self.stop()
+            await self._drained()
+            if self._breaking is not None:
+                self._breaking.cancel()
             self.approvals.stop()
 
     def _routes(self) -> list[Route]:

@@ -16,7 +16,7 @@ from seawall.contract.annotations import Risk
 from seawall.contract.approval import ApprovalConflict, ApprovalNotFound, ApprovalStatus
 from seawall.contract.errors import StoreUnavailable
 from seawall.contract.failure import FailureCode
-from seawall.edges.gateway.answers import body_of, json_answer, refusal
+from seawall.edges.gateway.answers import STOPPED, body_of, json_answer, refusal
 from seawall.edges.gateway.approval_watch import ApprovalWatch
 from seawall.edges.gateway.asked import Refused, bad_request
 from seawall.pipeline.foreign import guarded_async
@@ -92,6 +92,11 @@ class ApprovalDesk:
         """Wait for what was approved and runs."""
         if self._resuming:
             await asyncio.wait(self._resuming)
+
+    def break_off(self) -> None:
+        """Cancel what was approved and runs; its approval says that its outcome is not known."""
+        for resuming in self._resuming:
+            resuming.cancel(STOPPED)
 
     async def listed(self, asked: Asked) -> Answer:
         """List requests, the newest first."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from seawall.contract.failure import FailureCode
-from seawall.edges.gateway.answers import CLIENT_GONE, Answer, answer_of, refusal
+from seawall.edges.gateway.answers import CLIENT_GONE, STOPPED, Answer, answer_of, refusal
 from seawall.edges.gateway.asked import Gone, Refused, bad_request, identifier
 from seawall.edges.gateway.kept_answers import REPLAYED, KeptAnswers
 from seawall.edges.gateway.quota import quota_headers
@@ -68,6 +68,7 @@ class Calls:
         )
         self.kept_for_all = StateAnswers(pipeline, settings.keep_answers_s)
         self._max_body = settings.max_body_bytes
+        self._attending: set[_Watch] = set()
         self._detached: set[asyncio.Task[Answer]] = set()
         self.stopping = False
         """Whether the gateway ends: a call that is broken off then is still answered."""
@@ -88,8 +89,9 @@ class Calls:
     ) -> Answer:
         """Run a call while its client is there; it goes on without the client if it is detached."""
         if call.detached:
-            return await self._detachable(asked, work)
+            return await self._detachable(asked, call, work)
         watch = _Watch(asked)
+        self._attending.add(watch)
         self._unwatched.enter(watch)
         try:
             return await work
@@ -101,20 +103,27 @@ class Calls:
             return call.broken_off()
         finally:
             self._unwatched.leave(watch)
+            self._attending.discard(watch)
             watch.end()
 
-    async def _detachable(self, asked: Asked, work: Coroutine[Any, Any, Answer]) -> Answer:
+    async def _detachable(
+        self, asked: Asked, call: _Call, work: Coroutine[Any, Any, Answer]
+    ) -> Answer:
         running = asyncio.ensure_future(work)
         self._detached.add(running)
         running.add_done_callback(self._ended)
         gone = asyncio.ensure_future(asked.gone())
         try:
             await asyncio.wait((running, gone), return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            if not self.stopping:
+                raise
+            return call.broken_off()
         finally:
             gone.cancel()
         if not running.done():
             raise Gone
-        return running.result()
+        return call.broken_off() if running.cancelled() else running.result()
 
     def _ended(self, running: asyncio.Task[Answer]) -> None:
         self._detached.discard(running)
@@ -145,6 +154,13 @@ class Calls:
         if self._detached:
             await asyncio.wait(self._detached)
 
+    def break_off(self) -> None:
+        """Cancel all calls, as their time is over; what came of them is then not known."""
+        for watch in self._attending:
+            watch.break_off()
+        for running in self._detached:
+            running.cancel(STOPPED)
+
 
 class _Watch:
     """Cancels the task that makes it once the client of a request has gone.
@@ -173,6 +189,10 @@ class _Watch:
     def saw_it_go(self) -> bool:
         """Whether it cancelled the task, and nobody else did; takes the cancel back."""
         return self._gone and self._task.uncancel() == 0
+
+    def break_off(self) -> None:
+        """Cancel the task, whether or not its client is there."""
+        self._task.cancel(STOPPED)
 
     def end(self) -> None:
         """Watch no more."""

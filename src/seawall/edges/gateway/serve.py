@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import math
 import signal
 import threading
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from seawall.contract.errors import ConfigurationError, Fault
 from seawall.edges.addresses import HeldAddress, bind, listen
-from seawall.edges.gateway.app import Gateway
+from seawall.edges.gateway.app import WIND_UP_S, Gateway
 from seawall.edges.gathering import Turn
 
 if TYPE_CHECKING:
@@ -149,7 +150,8 @@ def server_of(gateway: Gateway, on_ready: Callable[[], None] = lambda: None) -> 
             date_header=True,
             lifespan="on",
             ws="none",
-            timeout_graceful_shutdown=max(1, round(settings.drain_s)),
+            # The gateway itself breaks off what takes longer than its drain.
+            timeout_graceful_shutdown=math.ceil(settings.drain_s + WIND_UP_S),
         )
     )
 
