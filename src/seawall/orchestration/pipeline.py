@@ -334,13 +334,11 @@ class Pipeline:
         call.given_truncated = truncated
         call.idempotency_key = idempotency_key
         call.on_progress = on_progress
-        if carry is not None:
-            encoded_state(carry)
-            call.beside().carry = carry
         if self._audit is not None or not (
             watch is carry is timeout_s is deadline_s is route.policy.deadline_s is None
         ):
             check_limits(timeout_s=timeout_s, deadline_s=deadline_s)
+            _keep_beside(call, carry)
             return await self._run(route, call, timeout_s, deadline_s, watch)
         # As `_run` does where nothing more is to be done: a coroutine less for most calls.
         calls = route.calls
@@ -888,6 +886,12 @@ class _Deadline(Limit):
         if self._call.deadline is not None and not self.expired:
             self._call.deadline += now - self._paused
             self._timer = self._clock.call_later(max(self._call.deadline - now, 0), self.expire)
+
+
+def _keep_beside(call: Invocation, carry: Any) -> None:
+    if carry is not None:
+        encoded_state(carry)
+        call.beside().carry = carry
 
 
 def _id_of(given: Any) -> str:

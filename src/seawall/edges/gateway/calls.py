@@ -209,6 +209,7 @@ class _Call:
         "_client",
         "_id",
         "_kept",
+        "_kept_for_all",
         "_key",
         "_pipeline",
         "_session",
