@@ -64,10 +64,8 @@ class Step(msgspec.Struct, frozen=True, gc=False):
     cut: bool = False
     """Whether that is about its being cut off."""
 
-    def failure(self) -> Failure | None:
-        """Give the failure with which it ends; None for an answer."""
-        if not self.reason:
-            return None
+    def failure(self) -> Failure:
+        """Give the failure with which it ends, if it has a reason to."""
         code = REASONS.get(self.reason, FailureCode.EXECUTION_FAILED)
         if self.sick or code is FailureCode.TIMEOUT:
             code = FailureCode.EXECUTION_FAILED
@@ -235,6 +233,8 @@ class Plan:
     def begins_at(self, attempt: int, now: float) -> float:
         """Tell when an attempt is begun that could be begun now."""
         span = self._span(attempt)
+        if attempt == 1 and span is not None and self._is_slight(span):
+            return now
         if span is None:
             asked_ms, lag_ms = self._asked_without_attempt(attempt)
             if asked_ms is None:
@@ -243,6 +243,28 @@ class Plan:
             asked_ms = _asked_ms(span)
             lag_ms = asked_ms - self._ready_ms(attempt, span.instants)
         return self._on_track(now + max(lag_ms, 0.0) / 1000, asked_ms)
+
+    def _is_slight(self, span: Span) -> bool:
+        """Whether nothing decided on a first attempt after it entered but moments ago."""
+        instants = span.instants
+        if instants is None:
+            return True
+        if instants.asked_ms is not None or instants.lined_ms is not None:
+            return False
+        if instants.limit_ms is not None and instants.limit_ms > span.duration_ms:
+            return False
+        return instants.rated_ms is None or span.queue_ms - instants.rated_ms < _SLIGHT_MS
+
+    def over_at(self, attempt: int, now: float, seconds: float) -> float:
+        """Tell when an attempt that begins now is over."""
+        when, span = now + seconds, self._span(attempt)
+        if span is None or span.reason in _CUT or (self.step is not None and self.step.late_s):
+            return when
+        recorded = self.call.arrival_s + (span.queue_ms + span.duration_ms) / 1000
+        if abs(when - recorded) > _SLIGHT_MS / 1000:
+            return when
+        limit_s = self._limit_s(span)
+        return recorded if limit_s is None else min(recorded, now + limit_s * _JUST_WITHIN)
 
     def _ready_ms(self, attempt: int, instants: Instants | None) -> float:
         """When an attempt could have begun in a loop that is never busy."""
@@ -322,6 +344,9 @@ class Plan:
 
 _AT_ONCE_S = 1e-9
 
+_SLIGHT_MS = 0.1
+"""An attempt may be played so much too early, and its end be right, where no breaker looks."""
+
 
 def _asked_ms(span: Span) -> float:
     """When a begun attempt was decided upon."""
@@ -341,5 +366,10 @@ def entered_ms(call: Recorded) -> float:
     instants = span.instants
     if instants is None:
         return last_ms
-    known = (instants.rated_ms, instants.lined_ms, instants.asked_ms)
-    return min((at_ms for at_ms in known if at_ms is not None), default=last_ms)
+    rated_ms, lined_ms = instants.rated_ms, instants.lined_ms
+    if lined_ms is not None:
+        # A call may wait for the same answer of the cache before its rate is asked.
+        return lined_ms if rated_ms is None or lined_ms < rated_ms else rated_ms
+    if rated_ms is not None:
+        return rated_ms
+    return last_ms if instants.asked_ms is None else instants.asked_ms

@@ -23,12 +23,15 @@ from seawall.orchestration.replay.plan import CANCELLED, Limits, Plan, Samples, 
 from seawall.orchestration.replay.virtual import VirtualClock, VirtualLoop
 from seawall.pipeline.recorder import Finished, ToolRecorder
 from seawall.pipeline.session import Session
+from seawall.recording.metrics import Metrics
 from seawall.recording.trace import TraceRecorder
+from seawall.recording.usage import UsageTracker
 from seawall.registry.registry import Registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from seawall.contract.policy import RunPolicy
     from seawall.contract.span import Span
     from seawall.policy.model import Policies
     from seawall.recording.trace_file import About, Recorded, Trace
@@ -181,7 +184,9 @@ class Simulation:
             policies=policies,
             layers=layers,
             loop=None,
-            trace=TraceRecorder(0, clock=self._clock),
+            trace=_NoTrace(0, clock=self._clock),
+            usage=_NoUsage(self._clock),
+            metrics=_NoMetrics(),
             recorders=[self],
             clock=self._clock,
             chance=_ReplayChance(self),
@@ -242,11 +247,13 @@ class Simulation:
         return found
 
     async def _execute(self, _: dict[str, Any], context: Any) -> Any:
-        step = self._plans[context.call_id].play(context.attempt, self._loop.now)
+        plan, now = self._plans[context.call_id], self._loop.now
+        step = plan.play(context.attempt, now)
         if step.seconds > 0:
-            await self._loop.wake_at(self._loop.now + step.seconds)
-        failure = step.failure()
-        return "" if failure is None else ToolResult.of_failure(failure)
+            await self._loop.wake_at(plan.over_at(context.attempt, now, step.seconds))
+        if not step.reason:
+            return ""
+        return ToolResult.of_failure(step.failure())
 
     def wait_s(self, low: float, high: float) -> float:
         """Give the wait of the call that is being retried now."""
@@ -260,7 +267,10 @@ class Simulation:
             if layer == "breaker":
                 turned.append(self._loop.now)
 
-        return ToolRecorder(on_attempt=self._attempt, on_call=self._call, on_event=event)
+        watched = is_shadowed(self.policies[tool])
+        return ToolRecorder(
+            on_attempt=self._attempt if watched else None, on_call=self._call, on_event=event
+        )
 
     def unknown(self) -> None:
         """Nothing unknown is played."""
@@ -289,6 +299,28 @@ class Simulation:
             finished.elapsed_s + entered_ms(call) / 1000,
             self._shadowed.get(finished.call_id, 0),
         )
+
+
+class _NoTrace(TraceRecorder):
+    def for_tool(self, tool: str) -> ToolRecorder:  # noqa: ARG002  # whatever the tool
+        return ToolRecorder()
+
+
+class _NoUsage(UsageTracker):
+    def for_tool(self, tool: str) -> ToolRecorder:  # noqa: ARG002  # whatever the tool
+        return ToolRecorder()
+
+
+class _NoMetrics(Metrics):
+    def for_tool(self, tool: str) -> ToolRecorder:  # noqa: ARG002  # whatever the tool
+        return ToolRecorder()
+
+
+def is_shadowed(policy: RunPolicy) -> bool:
+    """Whether any layer of it only says what it would have done."""
+    sections = (policy.breaker, policy.adaptive_limit)
+    modes = [policy.rate_mode, policy.timeout_mode, policy.max_concurrency_mode]
+    return "shadow" in (*modes, *(section.mode for section in sections if section is not None))
 
 
 def _samples(calls: Iterable[Recorded], tools: Iterable[str]) -> dict[str, Samples]:
