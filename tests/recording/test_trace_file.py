@@ -245,3 +245,18 @@ def test_a_process_that_is_killed_loses_the_last_lines_at_most(tmp_path: Path) -
     child.stdout.close()
 
     assert len(read_trace(path).calls) >= 400 - 220
+
+
+def test_an_attempt_that_lost_a_race_belongs_to_its_call_though_it_ends_later(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "race.jsonl"
+    span = '{"call_id":"c","tool":"t","attempt":%d,"started":0,"duration_ms":1,"outcome":"%s"}'
+    end = '{"call":"c","tool":"t","outcome":"success","attempts":2}'
+    lines = ['{"trace":1,"started":0}', span % (2, "success"), end, span % (1, "failed")]
+    file.write_text("\n".join(lines) + "\n")
+
+    (call,) = read_trace(file).calls
+
+    assert [one.attempt for one in call.spans] == [1, 2]
+    assert call.attempts == 2

@@ -110,6 +110,7 @@ class Cache:
         self._count(self.name, "waited")
         call.lines_up(self._clock.now())
         if await flight.wait(self._clock, left_s):
+            call.mark("admitted", self._clock.now())
             return None
         return call.refuse(
             FailureCode.TIMEOUT,

@@ -211,6 +211,8 @@ class _Race:
         for fork in self._forks:
             if self._was_made(fork):
                 call.attempt = fork.attempt
+            elif fork.marks is not None:
+                call.marks = fork.marks
             call.started = call.started or fork.started
             call.begun = call.begun or fork.begun
             call.shown = call.shown or fork.shown

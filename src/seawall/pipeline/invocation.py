@@ -216,7 +216,7 @@ class Invocation:
         for name in _OF_ALL_ATTEMPTS:
             setattr(other, name, getattr(self, name))
         other.attempt = attempt
-        other.marks = None if self.marks is None else dict(self.marks)
+        other.marks, self.marks = self.marks, None  # said once, with the first of them
         return other
 
     def beside(self) -> Aside:

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import logging
 import os
+from bisect import insort
 from contextlib import suppress
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -57,6 +59,8 @@ class About(msgspec.Struct, frozen=True, omit_defaults=True):
     category: str = ""
     tags: tuple[str, ...] = ()
     duration: float | None = None
+    exclusive: str | None = None
+    """The key, or `$` and the argument that holds it."""
 
 
 class SpanLine(Span, frozen=True, omit_defaults=True, gc=False):
@@ -217,7 +221,14 @@ def about_tool(tool: Tool) -> About:
     }
     duration = tool.duration if isinstance(tool.duration, (int, float)) else None
     return About(
-        tool.name, hints, tool.imported, tool.family, tool.category, tuple(tool.tags), duration
+        tool.name,
+        hints,
+        tool.imported,
+        tool.family,
+        tool.category,
+        tuple(tool.tags),
+        duration,
+        tool.exclusive,
     )
 
 
@@ -245,6 +256,8 @@ class Recorded(msgspec.Struct, kw_only=True):
     @property
     def attempts(self) -> int:
         """How often it was tried."""
+        if self.end is not None:
+            return self.end.attempts
         return self.spans[-1].attempt if self.spans else 0
 
     @property
@@ -288,6 +301,9 @@ def read_trace(path: str | Path) -> Trace:
         said = f"cannot be read: {error.strerror or type(error).__name__}"
         raise ConfigurationError([Fault(said, file=str(path))]) from None
     return reader.trace()
+
+
+_attempt = attrgetter("attempt")
 
 
 class _Reader:
@@ -350,10 +366,17 @@ class _Reader:
             call = Recorded(tool=span.tool, call_id=span.call_id, arrival_s=arrival_s, spans=[])
             self._open[key] = call
             self._trace.calls.append(call)
-        call.spans.append(span)
+        if call.end is not None and len(call.spans) + 1 >= call.end.attempts:
+            del self._open[key]
+        insort(call.spans, span, key=_attempt)
 
     def _end(self, line: bytes) -> None:
         end = self._ends.decode(line)
-        call = self._open.pop((end.tool, end.call), None)
-        if call is not None:
-            call.end = end
+        key = (end.tool, end.call)
+        call = self._open.get(key)
+        if call is None:
+            return
+        call.end = end
+        # Attempts that lost a race may still be ending.
+        if len(call.spans) >= end.attempts:
+            del self._open[key]

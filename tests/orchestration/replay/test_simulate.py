@@ -8,8 +8,16 @@ import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
 from seawall.contract.annotations import Annotations
+from seawall.contract.optional_policies import (
+    AdaptiveLimitPolicy,
+    CachePolicy,
+    FallbackPolicy,
+    HedgePolicy,
+    RetryBudgetPolicy,
+)
 from seawall.contract.policy import BreakerPolicy, RunPolicy
 from seawall.contract.tool import Tool
 from seawall.orchestration.pipeline import Pipeline
@@ -52,7 +60,13 @@ MORE = {
 POLICIES = Policies(tools=MORE)
 
 
-def a_tool(name: str, clock: Clock, chance: random.Random, scale: float = 1.0) -> Tool:
+def a_tool(
+    name: str,
+    clock: Clock,
+    chance: random.Random,
+    scale: float = 1.0,
+    exclusive: str | None = None,
+) -> Tool:
     async def run(arguments: dict[str, Any], context: Any) -> str:
         draw = chance.random()
         await clock.sleep(scale * chance.expovariate(1.2))
@@ -66,7 +80,8 @@ def a_tool(name: str, clock: Clock, chance: random.Random, scale: float = 1.0) -
             await clock.sleep(100 * scale)
         return "done"
 
-    return Tool(name, "", {"type": "object"}, run, annotations=Annotations.for_reading())
+    reading = Annotations.for_reading()
+    return Tool(name, "", {"type": "object"}, run, annotations=reading, exclusive=exclusive)
 
 
 async def a_run(
@@ -78,9 +93,10 @@ async def a_run(
     policies: Policies = POLICIES,
     scale: float = 1.0,
     per_second: float = 3.0,
+    exclusive: str | None = None,
 ) -> Trace:
     chance = random.Random(seed)
-    registry = Registry([a_tool(name, clock, chance, scale) for name in MORE])
+    registry = Registry([a_tool(name, clock, chance, scale, exclusive) for name in MORE])
     file = TraceFile(path, tools=registry, clock=clock)
     pipeline = Pipeline(
         registry,
@@ -97,7 +113,8 @@ async def a_run(
             await clock.sleep(chance.expovariate(per_second))
             session = Session("s", caller=chance.choice("ab"))
             name = chance.choice(list(MORE))
-            tasks.append(asyncio.ensure_future(pipeline.call(name, {}, session=session)))
+            given = {"n": int(chance.expovariate(0.2))}
+            tasks.append(asyncio.ensure_future(pipeline.call(name, given, session=session)))
         await asyncio.gather(*tasks)
 
     if isinstance(clock, FakeClock):
@@ -125,6 +142,39 @@ async def test_a_run_on_a_fake_clock_is_reproduced_exactly(tmp_path: Path, seed:
 
     reasons = {call.reason for call in trace.calls}
     assert {"", "rate_limited", "circuit_open", "attempt_timeout", "tool_failed"} <= reasons
+    assert differing(trace, ended) == []
+    for call, after in zip(trace.calls, ended, strict=True):
+        assert after is not None
+        assert after.elapsed_s == pytest.approx(recorded_end(call).elapsed_s, abs=1e-6)
+
+
+SHORT = RunPolicy(timeout_s=2.0, max_retries=1, base_delay_s=0.5, breaker=BreakerPolicy())
+
+
+@pytest.mark.parametrize(
+    ("layer", "policy"),
+    [
+        ("cache", replace(SHORT, cache=CachePolicy(ttl_s=5, scope="all"))),
+        ("fallback", replace(SHORT, fallback=FallbackPolicy(text="none today"))),
+        ("hedge", replace(SHORT, hedge=HedgePolicy(delay_s=0.7))),
+        ("hedge", replace(SHORT, hedge=HedgePolicy(quantile=0.6, max_extra=2))),
+        ("retry", replace(SHORT, retry_budget=RetryBudgetPolicy(share=0.1))),
+        ("adaptive_limit", replace(SHORT, adaptive_limit=AdaptiveLimitPolicy(initial=1))),
+        ("bulkhead", replace(SHORT, max_concurrency=1)),
+        ("exclusive", SHORT),
+    ],
+)
+async def test_what_each_layer_decided_on_a_fake_clock_is_decided_again(
+    tmp_path: Path, layer: str, policy: RunPolicy
+) -> None:
+    policies = Policies(tools=dict.fromkeys(MORE, policy))
+    key = "disk" if layer == "exclusive" else None
+    trace = await a_run(tmp_path / "x.jsonl", FakeClock(), 600, 5, policies=policies, exclusive=key)
+
+    replay = Simulation(trace, policies, live=policies)
+    ended = await asyncio.to_thread(replay.run)
+
+    assert len(trace.calls) == 600
     assert differing(trace, ended) == []
     for call, after in zip(trace.calls, ended, strict=True):
         assert after is not None

@@ -121,6 +121,8 @@ def write(report: Report, paper: Paper) -> None:
             f"In shadow mode {total.after.shadow_refused} refusals would be noted"
             f" (before: {total.before.shadow_refused})."
         )
+    for name, said in sorted(report.unplayed.items()):
+        paper.text(f"Not simulated of {one_line(name)}: {'; '.join(map(one_line, said))}.")
 
 
 def _explain(found: Iterable[Difference], paper: Paper) -> None:

@@ -2,15 +2,19 @@
 
 `Begins` stands where an attempt is about to begin, `Ends` right around the time limits: a loop that
 was busy came to both a little late, and what breakers and lines made of it depends on that.
+`Instead` is the real fallback, but for the other tool: its calls are in the trace by themselves.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping
+from seawall.layers.fallback import Fallback
 
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from seawall.contract.optional_policies import FallbackPolicy
     from seawall.contract.result import ToolResult
     from seawall.orchestration.replay.plan import Plan
     from seawall.orchestration.replay.virtual import VirtualLoop
@@ -73,3 +77,33 @@ class Ends:
             finally:
                 call.live = False
         return result
+
+
+class Instead:
+    """A recipe of the fallback whose other tool answers as `answer` says."""
+
+    name = "fallback"
+
+    def __init__(self, answer: Callable[[Invocation, str], Awaitable[ToolResult | None]]) -> None:
+        self._answer = answer
+
+    def for_tool(self, context: LayerContext) -> Fallback | None:
+        """Nothing to do where the fallback has nothing to do."""
+        policy = context.policy.fallback
+        if policy is None or policy.tool == context.tool.name:
+            return None
+        return _Fallback(context, policy, self._answer)
+
+
+class _Fallback(Fallback):
+    def __init__(
+        self,
+        context: LayerContext,
+        policy: FallbackPolicy,
+        answer: Callable[[Invocation, str], Awaitable[ToolResult | None]],
+    ) -> None:
+        super().__init__(context, policy)
+        self._answer = answer
+
+    async def _called(self, call: Invocation, tool: str) -> ToolResult | None:
+        return await self._answer(call, tool)

@@ -10,6 +10,7 @@ that were recorded.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from hashlib import blake2b
 from typing import TYPE_CHECKING
@@ -174,7 +175,8 @@ class Plan:
         if span.reason in _CUT and (span.instants is None or span.instants.silent_ms is None):
             return self._cut(span, attempt, seconds)
         if span.reason in CANCELLED:
-            return Step(self._beyond(attempt, seconds), CRASH, sick=True)
+            found = self._beyond(attempt, seconds)
+            return Step(found, CRASH, sick=True) if found >= HANG_S else Step(found)
         limit_s = self._limit_s(span) if known else self.limits.timeout_s
         late_s = 0.0
         if limit_s is not None and seconds >= limit_s:
@@ -271,11 +273,11 @@ class Plan:
         if attempt == 1:
             admitted_ms = None if instants is None else instants.admitted_ms
             return entered_ms(self.call) if admitted_ms is None else admitted_ms
-        before = self._span(attempt - 1)
-        if before is None:
-            return 0.0
-        wait_ms = 0.0 if instants is None or instants.wait_ms is None else instants.wait_ms
-        return before.queue_ms + before.duration_ms + wait_ms
+        if instants is None or instants.wait_ms is None:
+            return math.inf  # it was begun beside another, which says by itself when
+        before = [span for span in self.call.spans if span.attempt < attempt]
+        ended_ms = max((span.queue_ms + span.duration_ms for span in before), default=0.0)
+        return ended_ms + instants.wait_ms
 
     def _asked_without_attempt(self, attempt: int) -> tuple[float | None, float]:
         """When the breaker was asked for an attempt that it then refused, and how late that was."""

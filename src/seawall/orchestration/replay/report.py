@@ -8,6 +8,7 @@ import msgspec
 
 from seawall.orchestration.replay.explain import Difference, differences
 from seawall.orchestration.replay.simulate import Simulation, is_played, recorded_end, tools_of
+from seawall.orchestration.replay.unplayed import unplayed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -103,6 +104,8 @@ class Report(msgspec.Struct):
     """`what happened`, or `the baseline`, which was simulated too."""
     unlike: int = 0
     """Of a simulated baseline: calls that really ended otherwise. Shows how far to trust it."""
+    unplayed: dict[str, tuple[str, ...]] = {}
+    """By tool, what the candidate asks for that a replay cannot do."""
     differences: list[Difference] = []
     """Which those are, and at which boundary; where they were asked for."""
 
@@ -136,8 +139,11 @@ def simulate(
     real = [recorded_end(call) if is_played(call) else None for call in trace.calls]
     replay = None if baseline is None else simulation(baseline)
     before = real if replay is None else replay.run()
-    after = simulation(candidate).run()
+    trial = simulation(candidate)
+    after = trial.run()
     report = _compared(trace, before, after, _families(known, candidate))
+    live = None if replay is None else replay.policies
+    report.unplayed = unplayed(trace, known, trial.policies, live)
     if baseline is not None:
         report.against = "the baseline"
         report.unlike = sum(

@@ -1,7 +1,7 @@
 """Recorded calls, played again under another policy.
 
-Arrivals, latencies and failures are those of the trace; rate limit, bulkhead, retry, breaker and
-timeout are the real layers, on a virtual clock. What gates, argument check and hooks refused stays
+Arrivals, latencies and failures are those of the trace; the layers of `LAYERS` are the real ones,
+on a virtual clock. What gates, argument check and hooks refused stays
 refused: they would decide the same again. Calls come when they came, whatever became of those
 before them.
 """
@@ -18,8 +18,8 @@ from seawall.contract.result import ToolResult
 from seawall.contract.span import Outcome
 from seawall.contract.tool import Tool
 from seawall.orchestration.pipeline import Pipeline
-from seawall.orchestration.replay.pacing import Begins, Ends
-from seawall.orchestration.replay.plan import CANCELLED, Limits, Plan, Samples, entered_ms
+from seawall.orchestration.replay.pacing import Begins, Ends, Instead
+from seawall.orchestration.replay.plan import CANCELLED, Limits, Plan, Samples, entered_ms, fraction
 from seawall.orchestration.replay.virtual import VirtualClock, VirtualLoop
 from seawall.pipeline.recorder import Finished, ToolRecorder
 from seawall.pipeline.session import Session
@@ -33,10 +33,14 @@ if TYPE_CHECKING:
 
     from seawall.contract.policy import RunPolicy
     from seawall.contract.span import Span
+    from seawall.pipeline.invocation import Invocation
     from seawall.policy.model import Policies
     from seawall.recording.trace_file import About, Recorded, Trace
 
-LAYERS = ("rate_limit", "bulkhead", "adaptive_limit", "retry", "breaker", "timeout")
+LAYERS = (
+    *("fallback", "cache", "rate_limit", "bulkhead", "adaptive_limit", "exclusive"),
+    *("retry", "hedge", "breaker", "timeout"),
+)
 """What is played; by their names in policies."""
 
 _PLAYED = frozenset({*LAYERS, "executor", "pipeline", ""})
@@ -92,7 +96,7 @@ def is_played(call: Recorded) -> bool:
     """Whether a call came past the gates, so that the layers that are played decide on it."""
     if not call.spans or call.spans[-1].outcome is Outcome.SKIPPED:
         return False
-    if call.attempts:
+    if call.attempts or call.outcome is Outcome.SUCCESS:
         return True
     instants = call.spans[-1].instants
     if instants is not None and call.reason in _CAME_SO_FAR:
@@ -124,6 +128,7 @@ def _tool(name: str, about: About | None) -> Tool:
         category=about.category or "utility",
         tags=about.tags,
         duration=about.duration,
+        exclusive=about.exclusive,
     )
 
 
@@ -176,8 +181,11 @@ class Simulation:
 
     def _made(self, policies: Policies) -> Pipeline:
         begins, ends = Begins(self._plans, self._loop), Ends(self._plans, self._loop)
-        between = {"retry": (begins,), "breaker": (begins,), "timeout": (ends,)}
-        layers = [layer for name in LAYERS for layer in (*between.get(name, ()), name)]
+        before = {"retry": (begins,), "breaker": (begins,), "timeout": (ends,)}
+        layers: list[Any] = [
+            layer for name in LAYERS[1:] for layer in (*before.get(name, ()), name)
+        ]
+        layers.insert(0, Instead(self._answered))
         registry = Registry([_played(tool, self._execute) for tool in self._tools.values()])
         return Pipeline(
             registry,
@@ -220,10 +228,12 @@ class Simulation:
     async def _one(self, number: int, plan: Plan) -> None:
         name, call = str(number), plan.call
         policy = self.policies[call.tool]
+        digest = call.spans[-1].digest
+        arguments = {} if policy.cache is None or digest is None else {"digest": digest.mac}
         try:
             await self._pipeline.call(
                 call.tool,
-                {},
+                arguments,
                 call_id=name,
                 session=self._session(call),
                 timeout_s=plan.own_timeout_s,
@@ -254,6 +264,19 @@ class Simulation:
         if not step.reason:
             return ""
         return ToolResult.of_failure(step.failure())
+
+    async def _answered(self, call: Invocation, tool: str) -> ToolResult | None:
+        """Give what another tool would have answered at this time."""
+        samples = self._samples.get(tool)
+        plan = self._plans.get(call.call_id)
+        if samples is None or plan is None:
+            return None
+        share = fraction(self._seed, plan.call.call_id, 0, "instead")
+        span = samples.near(self._loop.now, share)
+        if span is None:
+            return None
+        await self._clock.sleep(span.duration_ms / 1000)
+        return ToolResult() if span.outcome is Outcome.SUCCESS else None
 
     def wait_s(self, low: float, high: float) -> float:
         """Give the wait of the call that is being retried now."""
@@ -362,7 +385,7 @@ def _played(tool: Tool, execute: Callable[..., Any]) -> Tool:
         executor=execute,
         input_schema={"type": "object"},
         output_schema=None,
-        exclusive=None,
+        exclusive=None if (tool.exclusive or "$").startswith("$") else tool.exclusive,
         examples=(),
         prepare_arguments=None,
         check=None,
