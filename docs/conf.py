@@ -64,6 +64,7 @@ NAVIGATION = {
 myst_heading_anchors = 4
 default_role = "py:obj"  # in docstrings, `name` leads to the name's entry where it has one
 
+autodoc_preserve_defaults = True
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 autodoc_class_signature = "mixed"

@@ -26,9 +26,24 @@ SECTION = re.compile(r"^## ", re.MULTILINE)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Add the entries as pages are read, and what docstrings of bases must not say again."""
+    """Add the entries as pages are read."""
     app.connect("source-read", add_entries)
+    app.connect("autodoc-process-docstring", keep_examples)
     return {"parallel_read_safe": True}
+
+
+def keep_examples(
+    _app: Sphinx, _kind: str, _name: str, _thing: Any, _options: Any, lines: list[str]
+) -> None:
+    """Show what stands indented below a paragraph as code, as Markdown would."""
+    kept: list[str] = []
+    for line in lines:
+        above = next((one for one in reversed(kept) if one.strip()), "")
+        begins = line.startswith("    ") and kept and not kept[-1].strip()
+        if begins and not above.startswith((" ", "-", "..")):
+            kept += ["::", ""]
+        kept.append(line)
+    lines[:] = kept
 
 
 def add_entries(_app: Sphinx, page: str, source: list[str]) -> None:
@@ -37,8 +52,19 @@ def add_entries(_app: Sphinx, page: str, source: list[str]) -> None:
         return
     home = seawall.testing if page == "reference/testing" else seawall
     before, *sections = SECTION.split(source[0])
-    source[0] = "".join(
-        [before + entries(before, home), *(f"## {one}{entries(one, home)}" for one in sections)]
+    parts = [before, *(f"## {one}" for one in sections)]
+    source[0] = "".join(leading(part, home) + entries(part, home) for part in parts)
+
+
+def leading(section: str, home: ModuleType) -> str:
+    """Make each listed name lead to its entry."""
+    return LISTED.sub(
+        lambda row: (
+            f"| {{py:obj}}`{row[1]} <{home.__name__}.{row[1]}>` |"
+            if row[1] in home.__all__
+            else row[0]
+        ),
+        section,
     )
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
+import itertools
 import json
 import re
+import textwrap
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -116,6 +119,51 @@ def test_a_public_name_says_what_it_is_and_so_does_each_of_its_methods(
     )
 
     assert undocumented == []
+
+
+def fields_of(kind: type) -> Iterator[tuple[type, str]]:
+    """The fields of a value that anybody can make or read, with the class that has each."""
+    for base in kind.__mro__:
+        if base.__module__.startswith("seawall"):
+            yield from (
+                (base, name)
+                for name in vars(base).get("__annotations__", ())
+                if not name.startswith("_")
+            )
+
+
+def said_below(kind: type) -> set[str]:
+    """The fields of a class that have a docstring."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(kind)))
+    body = tree.body[0].body if isinstance(tree.body[0], ast.ClassDef) else []
+    return {
+        above.target.id
+        for above, below in itertools.pairwise(body)
+        if isinstance(above, ast.AnnAssign)
+        and isinstance(above.target, ast.Name)
+        and isinstance(below, ast.Expr)
+    }
+
+
+@pytest.mark.parametrize(("home", "name"), NAMES)
+def test_each_field_of_a_public_class_says_what_it_holds(home: str, name: str) -> None:
+    value = getattr(HOMES[home], name)
+    if not inspect.isclass(value):
+        return
+
+    silent = [
+        field
+        for base, field in fields_of(value)
+        if field not in said_below(base) and f"`{field}`" not in (value.__doc__ or "")
+    ]
+
+    assert silent == []
+
+
+def test_the_pipeline_says_what_each_of_its_options_is() -> None:
+    options = [*inspect.signature(seawall.Pipeline).parameters]
+
+    assert [name for name in options if f"`{name}`" not in (seawall.Pipeline.__doc__ or "")] == []
 
 
 @pytest.mark.parametrize(("home", "name"), NAMES)

@@ -44,9 +44,13 @@ class Annotations(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     read_only: bool | None = None
+    """Changes nothing; MCP's `readOnlyHint`."""
     destructive: bool | None = None
+    """May take something away for good; MCP's `destructiveHint`."""
     idempotent: bool | None = None
+    """The same call again changes nothing more; MCP's `idempotentHint`."""
     open_world: bool | None = None
+    """Reaches what is outside of our control; MCP's `openWorldHint`."""
     sensitive: bool = False
     """Touches private data: risk MEDIUM at least, and never shown unredacted."""
 

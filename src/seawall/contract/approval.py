@@ -41,12 +41,17 @@ class ApprovalBatch(msgspec.Struct, frozen=True, kw_only=True):
     """One request to a person: the calls of a turn, of which some need an answer."""
 
     id: str
+    """Of the request; what `approve`, `deny` and `resume` take."""
     status: ApprovalStatus
+    """As it was when the request was read."""
     created: float
     """Seconds since the epoch, as all times here."""
     expires: float | None = None
+    """When the wait ends, in seconds since the epoch; None: never."""
     session_id: str = ""
+    """Of the session whose turn waits."""
     caller: str = ""
+    """Of that session."""
     calls: int = 1
     """All calls of the turn, those that need no answer among them."""
     approvals: tuple[PendingApproval, ...] = ()
@@ -56,6 +61,7 @@ class ApprovalBatch(msgspec.Struct, frozen=True, kw_only=True):
     owner: str = ""
     """Who runs it now, or ran it last."""
     lease_until: float | None = None
+    """Until when whoever runs it is taken to be there, in seconds since the epoch."""
 
 
 class FrozenCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

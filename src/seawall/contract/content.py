@@ -16,13 +16,16 @@ class _Block(
     tag_field="type",
 ):
     annotations: dict[str, Any] | None = None
+    """MCP's annotations of the block, as they came."""
     meta: dict[str, Any] | None = None
+    """MCP's `_meta` of the block, as it came."""
 
 
 class TextContent(_Block, frozen=True, tag="text"):
     """Text for the model."""
 
     text: str
+    """As the model reads it."""
 
 
 class ImageContent(_Block, frozen=True, tag="image"):
@@ -30,6 +33,7 @@ class ImageContent(_Block, frozen=True, tag="image"):
 
     data: str
     mime_type: str
+    """Such as `image/png`."""
 
 
 class AudioContent(_Block, frozen=True, tag="audio"):
@@ -37,23 +41,31 @@ class AudioContent(_Block, frozen=True, tag="audio"):
 
     data: str
     mime_type: str
+    """Such as `audio/wav`."""
 
 
 class EmbeddedResource(_Block, frozen=True, tag="resource"):
     """A resource with its contents: `uri`, `mimeType`, and `text` or `blob` (base64)."""
 
     resource: dict[str, Any]
+    """The object itself, as MCP writes it."""
 
 
 class ResourceLink(_Block, frozen=True, tag="resource_link"):
     """The address of a resource that can be read elsewhere."""
 
     uri: str
+    """Where it is; it is not fetched."""
     name: str
+    """For programs."""
     title: str | None = None
+    """For people."""
     description: str | None = None
+    """For the model."""
     mime_type: str | None = None
+    """Of what is there, if it is known."""
     size: int | None = None
+    """In bytes, if it is known."""
 
 
 Content = TextContent | ImageContent | AudioContent | EmbeddedResource | ResourceLink

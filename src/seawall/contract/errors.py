@@ -14,11 +14,15 @@ class Fault(msgspec.Struct, frozen=True):
     """One thing that is wrong, and where."""
 
     message: str
+    """What is wrong, and what to do."""
     key: str = ""
     """The setting, dotted, or the tool and its field."""
     file: str = ""
+    """The file it is in, if it is in one."""
     line: int | None = None
+    """From 1."""
     column: int | None = None
+    """From 1."""
 
     def __str__(self) -> str:
         place = ":".join(str(part) for part in (self.file, self.line, self.column) if part)

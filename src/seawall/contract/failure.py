@@ -116,6 +116,7 @@ class Issue(msgspec.Struct, frozen=True):
     path: str
     """JSON Pointer into the arguments; empty for the whole."""
     message: str
+    """What was expected there."""
     keyword: str = ""
     """The JSON Schema keyword that was not met, or `parse`."""
 
@@ -125,19 +126,23 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
 
     code: FailureCode
     message: str
+    """What was wrong, in a sentence."""
     reason: str = ""
     """A slug below the code, from `REASONS` or a tool's own: `[a-z0-9_]`, 64 characters at most."""
     guidance: str = ""
+    """What the model should do next; the code's own words if it is left out."""
     layer: str = ""
     """Who refused: a layer's name, or `executor`."""
     retryable: bool | None = None
     """Whether the same call may succeed later; always set after construction."""
     retry_after_s: float | None = None
+    """Seconds after which the same call may succeed."""
     may_have_run: bool | None = None
     """Whether an effect is possible: yes, no, or not known."""
     hints: tuple[str, ...] = ()
     """Names near an unknown one."""
     issues: tuple[Issue, ...] = ()
+    """What is wrong with the arguments, all of it."""
     cause: tuple[str, ...] = ()
     """Type names of the exceptions behind it, outermost first; never their texts."""
 

@@ -26,6 +26,7 @@ class Rewrite(msgspec.Struct, frozen=True):
     """Run with these arguments instead; they are parsed, mended and checked like the first."""
 
     arguments: Mapping[str, Any]
+    """All of them, not only what is new; they are prepared again."""
 
 
 class Defer(msgspec.Struct, frozen=True):
@@ -39,6 +40,7 @@ class Abort(msgspec.Struct, frozen=True):
     """Break the turn off: what has not begun is not run. What runs is waited for, and kept."""
 
     reason: str = ""
+    """Told to whoever drives the turn, and in the results of calls that did not run."""
 
 
 class Replace(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,12 +51,17 @@ class Replace(msgspec.Struct, frozen=True, kw_only=True):
 
     content: str | Sequence[Content | Mapping[str, Any]] | None = None
     structured_content: Any = None
+    """For the model, beside the content."""
     details: Any = None
+    """For programs; never for the model."""
     is_error: bool | None = None
     """False turns a failure into a success, True a success into a failure."""
     terminate: bool | None = None
+    """Whether the turn should end after it."""
     usage: Mapping[str, Any] | None = None
+    """For programs."""
     metadata: Mapping[str, Any] | None = None
+    """For programs."""
 
 
 class Stop(msgspec.Struct, frozen=True):
@@ -64,6 +71,7 @@ class Stop(msgspec.Struct, frozen=True):
     """
 
     reason: str = ""
+    """Told to whoever drives the turn."""
     replace: Replace | None = None
     """From an after-hook: change the result as well."""
 

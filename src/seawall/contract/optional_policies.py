@@ -65,6 +65,7 @@ class CachePolicy(msgspec.Struct, frozen=True, kw_only=True):
     """For how long, and for whom, an answer of a read-only tool is given again."""
 
     ttl_s: float = 60.0
+    """How old an answer may be, in seconds."""
     max_entries: int = 256
     """Answers kept for one tool; the least recently used go first."""
     max_bytes: int = 4 * 1024 * 1024
@@ -89,6 +90,7 @@ class RetryBudgetPolicy(msgspec.Struct, frozen=True, kw_only=True):
     min_retries: int = 3
     """So many in a window are allowed in any case, so that a tool in little use is retried."""
     window_s: float = 60.0
+    """Over which calls and retries are counted, in seconds."""
 
     def __post_init__(self) -> None:
         faults = Faults("retry_budget.")
@@ -106,6 +108,7 @@ class HedgePolicy(msgspec.Struct, frozen=True, kw_only=True):
     quantile: float | None = None
     """After the time in which this share of the last attempts was answered: 0.95."""
     min_samples: int = 20
+    """Calls that must have been measured before one is begun by their times."""
     max_extra: int = 1
     """Attempts beside the first, each after another delay."""
 
@@ -130,9 +133,13 @@ class AdaptiveLimitPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """Between which bounds the number of calls under way follows what the tool can take."""
 
     initial: int = 20
+    """Calls under way that are let through at first."""
     min_limit: int = 1
+    """Never fewer than this."""
     max_limit: int = 200
+    """Never more than this."""
     mode: Literal["on", "shadow", "off"] = "on"
+    """`shadow` finds the number and refuses nobody."""
 
     def __post_init__(self) -> None:
         faults = Faults("adaptive_limit.")

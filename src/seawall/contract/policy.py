@@ -36,14 +36,17 @@ class BreakerPolicy(msgspec.Struct, frozen=True, kw_only=True):
     slow_rate: float | None = None
     """Share of the calls in the window that open it by taking longer than `slow_call_s`."""
     slow_call_s: float | None = None
+    """Seconds beyond which a call counts as slow, for `slow_rate`."""
     window_calls: int = 100
     """The window of the rates is so many calls; or, with `window_s`, a time."""
     window_s: float | None = None
+    """The window in seconds, instead of the newest `window_calls`."""
     min_calls: int = 10
     """Calls in the window below which no rate is reckoned; all of a smaller window of calls."""
     cooldown_s: float = 15.0
     """From opening to the first probe; doubled by each failed probe."""
     max_cooldown_s: float = 120.0
+    """Each probe that fails doubles the wait, up to this."""
     ignore: tuple[str, ...] = ()
     """Exception type names, base types included, that say nothing about the tool's health."""
     permits: int = 1
@@ -51,6 +54,7 @@ class BreakerPolicy(msgspec.Struct, frozen=True, kw_only=True):
     honour_retry_after: bool = False
     """A failure that says when to come back keeps it open so long, up to `max_cooldown_s`."""
     mode: Mode = "on"
+    """`shadow` lets through what it would refuse, and says so."""
     shared: str | None = None
     """Tools that give the same name share one circuit."""
     outside_retry: bool = False
@@ -109,9 +113,11 @@ class RunPolicy(msgspec.Struct, frozen=True, kw_only=True):
     max_threads: int = 8
     """Worker threads for a sync tool, those included that outlived their timeout."""
     max_retries: int = 0
+    """Attempts after the first, of retry-safe tools only."""
     base_delay_s: float = 0.0
     """Full jitter: the n-th wait, n from 0, is uniform in 0 … min(max_delay_s, base * 2**n)."""
     max_delay_s: float = 30.0
+    """Ceiling of a wait; a tool that asks for a longer one ends the call."""
     delays_s: tuple[float, ...] = ()
     """Exact waits instead of jitter."""
     rate: str | None = None
@@ -121,22 +127,37 @@ class RunPolicy(msgspec.Struct, frozen=True, kw_only=True):
     rate_key: tuple[str, ...] = ("tool",)
     """What has a budget of its own: any of `tool`, `caller`, `session`; or `global` alone."""
     rate_mode: Mode = "on"
+    """`shadow` counts and refuses nobody; `off` does not count."""
     cost: int = 1
+    """Tokens that one call takes."""
     on_store_down: Literal["fail-open", "fail-closed"] = "fail-open"
+    """What a shared rate does without its store: count by itself, or refuse."""
     breaker: BreakerPolicy | None = None
+    """None: no breaker."""
     fallback: FallbackPolicy | None = None
+    """None: a failure stays one."""
     cache: CachePolicy | None = None
+    """None: every call runs."""
     retry_budget: RetryBudgetPolicy | None = None
+    """None: retries are bounded by `max_retries` alone."""
     hedge: HedgePolicy | None = None
+    """None: one attempt at a time."""
     adaptive_limit: AdaptiveLimitPolicy | None = None
+    """None: only `max_concurrency` counts."""
     max_concurrency: int | None = None
+    """Calls under way at once."""
     max_concurrency_mode: Mode = "on"
+    """`shadow` counts and refuses nobody."""
     max_result_bytes: int | None = None
+    """Of what comes back, 256 at least; what is beyond is cut in the middle."""
     coercion: Literal["careful", "lenient", "off"] = "careful"
+    """How arguments are mended: without loss, as lenient parsers do, or not at all."""
     check_mode: Mode = "on"
+    """`shadow` runs calls whose arguments do not fit, and says so."""
     unknown_arguments: Literal["ignore", "refuse"] = "ignore"
     """What happens to arguments that neither the schema nor the function knows by name."""
     gate_mode: Mode = "on"
+    """`shadow` asks nobody and denies nothing, and says what it would have done."""
     output: Literal["check", "warn", "off"] = "check"
     """What happens when a tool breaks its own output schema."""
     ledger: Literal["on", "off"] = "on"

@@ -19,19 +19,24 @@ class ToolResult(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     call_id: str = ""
+    """As it was given, or made."""
     tool: str = ""
+    """The name that was called."""
     content: tuple[Content, ...] = ()
     is_error: bool = False
     failure: Failure | None = None
+    """None unless it failed."""
     structured_content: Any = None
     details: Any = None
     terminate: bool = False
     """Asks for the turn to end; counts only if every result of the turn asks for it."""
     usage: Mapping[str, Any] | None = None
+    """What the tool says of its own costs; for programs."""
     metadata: Mapping[str, Any] | None = None
     duration_ms: float | None = None
     """The executor's time over all attempts; None if it did not run."""
     attempts: int = 0
+    """How often the executor was started; 0 if it was not."""
 
     @property
     def text(self) -> str:

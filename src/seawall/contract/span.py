@@ -23,7 +23,9 @@ class Digest(msgspec.Struct, frozen=True, gc=False):
     """Sizes of the canonical argument text, and a keyed fingerprint of it."""
 
     length: int
+    """Characters of the canonical JSON text."""
     non_blank: int
+    """Those of them that are no blanks."""
     mac: str
     """Keyed BLAKE2b, 128 bits, hex. Equal arguments of one tool have equal fingerprints."""
 
@@ -65,15 +67,21 @@ class Span(msgspec.Struct, frozen=True, gc=False):
     """One attempt; or, with attempt 0, a call that a layer refused or answered before its first."""
 
     call_id: str
+    """Joins all attempts of a call."""
     tool: str
+    """The tool's name."""
     attempt: int
+    """From 1; 0 where nothing was attempted."""
     started: float
     """Seconds since the epoch, for showing only."""
     duration_ms: float
+    """Of this attempt; of the refusal, where nothing was attempted."""
     outcome: Outcome
+    """How it ended."""
     reason: str = ""
     """A slug of the failure; empty for success."""
     digest: Digest | None = None
+    """Of the arguments; None where they could not be read."""
     mended: tuple[str, ...] = ()
     """What was mended in the arguments: pointers and rules, no values."""
     offset_s: float = 0.0

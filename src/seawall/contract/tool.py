@@ -29,21 +29,31 @@ class Tool(msgspec.Struct, frozen=True, eq=False):
     """Something a model can call. Compared by identity: two tools may share all their fields."""
 
     name: str
+    """What a model calls it by: 1 to 128 characters, without blanks around them."""
     description: str
+    """For the model."""
     input_schema: Mapping[str, Any]
+    """JSON Schema of the arguments, an object; 2020-12 unless `$schema` says otherwise."""
     executor: Executor
+    """The function that does the work."""
     title: str | None = None
+    """For people."""
     output_schema: Mapping[str, Any] | None = None
+    """JSON Schema of `structured_content`; results are held to it."""
     annotations: Annotations = Annotations()
+    """What a call does to the world."""
     risk: Risk | None = None
     """None: derived from the hints that were given."""
     family: str | None = None
     """The policy family it belongs to."""
     category: str = "utility"
+    """For lists, and for rules of policies."""
     tags: tuple[str, ...] = ()
+    """For lists, and for rules of policies."""
     examples: tuple[tuple[dict[str, Any], Any], ...] = ()
     """Pairs of arguments and what the tool gives for them."""
     execution: Literal["parallel", "sequential"] = "parallel"
+    """A `sequential` tool makes its whole turn run one call after the other."""
     exclusive: str | None = None
     """Calls that share this key wait for each other; `$name` stands for that argument's value."""
     replay: Literal["never", "safe"] = "never"
@@ -59,7 +69,9 @@ class Tool(msgspec.Struct, frozen=True, eq=False):
     prepare_arguments: Callable[[Any], Any] | None = None
     """Sees the decoded arguments before the check and gives what is to be checked."""
     check: Check | None = None
+    """Sees the arguments after the schema, for what a schema cannot say."""
     constrained_sampling: Any = None
+    """True or False become `strict` in declarations of providers that have it."""
     imported: bool = False
     """Came from somewhere else than this program's code: undeclared risk is MEDIUM, not LOW."""
     control_flow: tuple[type[BaseException], ...] = ()
@@ -85,8 +97,11 @@ class ToolCall(msgspec.Struct, frozen=True):
     """A call as it arrived; never changed afterwards."""
 
     name: str
+    """As the model wrote it."""
     arguments: str | Mapping[str, Any] | None = None
+    """Text as the model wrote it, or a mapping that something has parsed before."""
     id: str | None = None
+    """The model's; it comes back in the result."""
     arguments_error: str | None = None
     """Why an outer parser could not read the arguments; the call is then refused."""
     truncated: bool = False

@@ -34,8 +34,11 @@ class TurnEvent(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     kind: Literal["start", "update", "end"]
+    """What happened."""
     call_id: str
+    """Of the call."""
     tool: str
+    """The name that was called."""
     position: int
     """Of the call in its turn, from 0."""
     arguments: Any = None
@@ -43,7 +46,9 @@ class TurnEvent(msgspec.Struct, frozen=True, kw_only=True):
     report: Any = None
     """At an update: a line of text, or a partial result."""
     done: float | None = None
+    """How much of `total` is done, at an update that says so."""
     total: float | None = None
+    """How much there is to do, if it is known."""
     result: ToolResult | None = None
     """At the end."""
 
@@ -52,7 +57,9 @@ class TurnOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """What came of a turn: one result for each call, in the order of the calls."""
 
     results: tuple[ToolResult, ...] = ()
+    """In the order of the calls; empty only if there were none."""
     status: TurnStatus = TurnStatus.DONE
+    """How it ended."""
     approval: ApprovalBatch | None = None
     """What a person has to answer, if the turn waits."""
     messages: tuple[Any, ...] = ()

@@ -56,8 +56,10 @@ class Gate(msgspec.Struct, frozen=True):
     """Who decides about calls, and who is asked. Without `confirm` there is nobody to ask."""
 
     policy: CallPolicy = RiskPolicy()
+    """Decides each call: allow, ask or deny."""
     confirm: Confirm | None = None
     answer_within_s: float | None = 300.0
+    """How long a person has to answer, in seconds; then the call is refused. None: for ever."""
     later: Later | None = None
     """Lets a call wait where nobody can be asked now; the pipeline's own."""
 

@@ -37,6 +37,7 @@ class RiskPolicy(msgspec.Struct, frozen=True):
     """Asks from a risk on: HIGH, or MEDIUM too if `strict`; never denies."""
 
     ask_from: Risk = Risk.HIGH
+    """The least risk that a person is asked about."""
     strict: bool = False
 
     def __post_init__(self) -> None:

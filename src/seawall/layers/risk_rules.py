@@ -60,9 +60,13 @@ class ArgumentRule(msgspec.Struct, frozen=True, kw_only=True):
     host: tuple[str, ...] = ()
     """It is, or leads to, one of these: `example.org`, `*.example.org`, `10.0.0.0/8`."""
     above: int | float | str | None = None
+    """True for numbers above this."""
     at_least: int | float | str | None = None
+    """True for this number and above."""
     below: int | float | str | None = None
+    """True for numbers below this."""
     at_most: int | float | str | None = None
+    """True for this number and below."""
     equals: tuple[Any, ...] = ()
     """It is one of these values."""
     matches: tuple[str, ...] = ()

@@ -23,6 +23,7 @@ class LoopQuestion(msgspec.Struct, frozen=True):
     """What a judge is told; the conversation itself is the application's."""
 
     session: Session
+    """Whose conversation it is."""
     turns: int
     """Turns of this session that are over."""
     calls: tuple[ToolCall, ...]
@@ -33,7 +34,9 @@ class LoopVerdict(msgspec.Struct, frozen=True):
     """What a judge answers: this, a mapping with these keys, or JSON text of one."""
 
     is_loop: bool
+    """Whether the conversation goes in circles."""
     reason: str = ""
+    """Told to the model if it is stopped."""
     confidence: float = 0.0
     """From 0 to 1."""
 

@@ -94,9 +94,23 @@ class Pipeline:
     session share one, for which answers of the user are remembered. What `loop` leaves open is
     for the policies to say.
 
-    `state` is a `State`, or the URL of one: what is to survive this process is kept there.
-    `shared` is a `Shared`, or the URL of a Redis or Valkey: rates and circuits are then those of
-    all processes that name it. Without it, `[shared]` of the policies says where that is.
+    - `policies`: how each tool is run; without them each gets a preset by its annotations.
+    - `layers`: which layers there are, outermost first, by name or as recipes; None is all of them.
+    - `hooks`: asked before a call and told after it, in this order.
+    - `max_turn_width`: calls of one turn that run at once.
+    - `risk`: decides about calls, instead of what the policies say; `confirm` asks a person, as
+      `async (prepared, decision) -> Answer`; `approvals` lets turns wait for an answer instead.
+    - `environment`: the flags that tools may need.
+    - `trace`, `usage`, `metrics`: recorders to share or to set up; `recorders` are more of them.
+    - `state`: a `State`, or the URL of one: what is to survive this process is kept there.
+    - `shared`: a `Shared`, or the URL of a Redis or Valkey: rates and circuits are then those of
+      all processes that name it. Without it, `[shared]` of the policies says where that is.
+    - `clock`, `chance`: where time and chance come from; tests give their own.
+    - `digest_key`: makes digests comparable between processes; else the state's, else a new one.
+    - `on_progress`: told what tools report, as `(report, done, total)`, unless a call says who is.
+    - `on_defect`: `raise` lets a mistake in a tool's code through, for development.
+
+    What is of a wrong kind is told at once, all together, in one `ConfigurationError`.
     """
 
     def __init__(

@@ -75,7 +75,9 @@ class Invocation:
     """The arguments, where a shallow copy is all that an attempt needs of its own."""
     _arguments: dict[str, Any] | None
     mended: tuple[str, ...]
+    """What was mended in the arguments, as in `Span.mended`."""
     verdicts: tuple[str, ...]
+    """What layers decided so far, as in `Span.verdicts`."""
     ignored: tuple[str, ...]
     """Names of arguments that the tool does not take, and does not get."""
     budgeted: bool

@@ -69,12 +69,15 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     match: tuple[str, ...] = ()
     """Names, with `*`, `?` and `[…]`."""
     tags: tuple[str, ...] = ()
+    """Tools with one of these tags."""
     categories: tuple[str, ...] = ()
+    """Tools of one of these categories."""
     servers: tuple[str, ...] = ()
     """What stands before the `__` in the names of a server's tools."""
     annotations: Mapping[str, bool] = {}
     """Hints that were given, all of them with this value."""
     policy: RunPolicy | Changes = msgspec.field(default_factory=Changes)
+    """How they are run: a whole policy, or changes of single values."""
 
     def __post_init__(self) -> None:
         for field in ("match", "tags", "categories", "servers"):

@@ -243,7 +243,10 @@ app.add_typer(policy_app, name="policy")
 app.command("serve")(run_gateway)
 app.add_typer(audit_app)
 app.add_typer(mcp_app, name="mcp")
-app.command("proxy", help=PROXY_HELP)(run_proxy)
+# What follows the server's command is the server's own, also where `--` was forgotten.
+app.command("proxy", help=PROXY_HELP, context_settings={"allow_interspersed_args": False})(
+    run_proxy
+)
 app.add_typer(approvals_app)
 
 

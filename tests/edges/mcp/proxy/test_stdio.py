@@ -409,11 +409,14 @@ async def test_a_server_that_cannot_be_started_gives_errors_and_no_empty_list(
     assert "tools" not in listed.get("result", {})
 
 
-async def test_a_command_that_is_not_there_is_said_to_the_client(start: Start) -> None:
+@pytest.mark.parametrize("given", [["--", "/not/there"], ["/not/there", "-m", "its_own"]])
+async def test_a_command_that_is_not_there_is_said_to_the_client(
+    start: Start, given: list[str]
+) -> None:
     bare = await start()
     await bare.end()
     process = await asyncio.create_subprocess_exec(
-        *(str(part) for part in (os.sys.executable, "-m", "seawall", "proxy", "--", "/not/there")),  # type: ignore[attr-defined]  # it has it
+        *(str(part) for part in (os.sys.executable, "-m", "seawall", "proxy", *given)),  # type: ignore[attr-defined]  # it has it
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
