@@ -69,6 +69,19 @@ def result_of_text(text: str, call: Invocation) -> ToolResult:
     )
 
 
+def failed_result(failure: Failure, call: Invocation) -> ToolResult:
+    """Make the result of a failure that `failure_of` gave."""
+    return ToolResult(
+        call_id=call.call_id,
+        tool=call.tool.name,
+        content=(TextContent(text=_valid(failure.render())),),
+        is_error=True,
+        failure=failure,
+        duration_ms=None if call.executed_s is None else call.executed_s * 1000,
+        attempts=call.attempt,
+    )
+
+
 def _own_result(value: ToolResult, call: Invocation) -> ToolResult:
     content, structured, failure = value.content, value.structured_content, value.failure
     if not (isinstance(content, tuple) and all(isinstance(block, _BLOCKS) for block in content)):

@@ -15,9 +15,10 @@ import msgspec
 
 from seawall.contract.failure import FailureCode
 from seawall.contract.result import ToolResult
-from seawall.pipeline.arguments.faults.explain import secret_values
+from seawall.pipeline.arguments.faults.explain import secrets_of
 from seawall.pipeline.context import ToolContext
 from seawall.pipeline.convert import (
+    failed_result,
     failure_of,
     is_answer,
     parts_of,
@@ -55,6 +56,7 @@ def executing(
     run = _runner(tool.executor, workers, clock)
     now, wall = clock.now, clock.wall
     passing: tuple[type[BaseException], ...] = (*NOT_OURS, *tool.control_flow)
+    failed = _failing(tool, clock, raising=on_defect == "raise")
 
     async def execute(call: Invocation) -> ToolResult:
         if call.attempt:
@@ -87,7 +89,7 @@ def executing(
             if isinstance(made, ToolResult):
                 return made
             error = made
-        return _failed(call, context, error, clock, raising=on_defect == "raise")
+        return failed(call, context, error)
 
     return execute
 
@@ -101,20 +103,26 @@ def _made(value: Any, call: Invocation) -> ToolResult | BaseException:
         return raised
 
 
-def _failed(
-    call: Invocation, context: ToolContext, error: BaseException, clock: Clock, *, raising: bool
-) -> ToolResult:
-    if raising:
-        raise error
-    if call.attempt == context.attempt:
-        call.error = error
-    secrets = secret_values(call.tool.input_schema, call.known_arguments())
-    wait_s = retry_after_of(error, clock.wall)
-    failure = failure_of(error, retry_after_s=wait_s, secrets=secrets)
-    if not is_answer(error):
-        level = logging.INFO if _is_tried_again(call, failure) else logging.WARNING
-        log_frames(f"tool {call.tool.name!r} raised", error, level=level, secrets=secrets)
-    return result_of(ToolResult.of_failure(failure), call)
+def _failing(
+    tool: Tool, clock: Clock, *, raising: bool
+) -> Callable[[Invocation, ToolContext, BaseException], ToolResult]:
+    """Make what turns an exception of one tool into a result."""
+    secrets_in = secrets_of(tool.input_schema)
+
+    def failed(call: Invocation, context: ToolContext, error: BaseException) -> ToolResult:
+        if raising:
+            raise error
+        if call.attempt == context.attempt:
+            call.error = error
+        secrets = secrets_in(call.known_arguments())
+        wait_s = retry_after_of(error, clock.wall)
+        failure = failure_of(error, retry_after_s=wait_s, secrets=secrets)
+        if not is_answer(error):
+            level = logging.INFO if _is_tried_again(call, failure) else logging.WARNING
+            log_frames(f"tool {call.tool.name!r} raised", error, level=level, secrets=secrets)
+        return failed_result(failure, call)
+
+    return failed
 
 
 def _is_tried_again(call: Invocation, failure: Failure) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import math
 from email.utils import parsedate_to_datetime
 from operator import attrgetter
@@ -15,9 +16,19 @@ if TYPE_CHECKING:
 _ATTRIBUTES = (attrgetter("retry_after_s"), attrgetter("retry_after"))
 
 
+_SILENT = frozenset(
+    kind
+    for kind in vars(builtins).values()
+    if isinstance(kind, type) and issubclass(kind, BaseException)
+)
+"""Types that say nothing about it, unless somebody puts it there."""
+
+
 def retry_after_of(error: BaseException, wall: Callable[[], float]) -> float | None:
     """Seconds that an exception asks to wait, or None: `retry_after`, or its response's header."""
     for leaf in leaves(error):
+        if type(leaf) in _SILENT and not leaf.__dict__:
+            continue
         for ask in (*_ATTRIBUTES, _header):
             # Properties of exceptions may raise: an HTTP error's `response` does when unset.
             found = attempted(lambda: seconds(ask(leaf), wall), None)  # noqa: B023  # called at once

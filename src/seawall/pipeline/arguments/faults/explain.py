@@ -47,12 +47,34 @@ def show(received: Any, schema: Mapping[str, Any]) -> str:
 
 def secret_values(schema: Mapping[str, Any], received: Any) -> tuple[str, ...]:
     """Give the texts and numbers of arguments, as texts, that must not be shown."""
+    secrecy = _if_any(schema)
+    return () if secrecy is None else _hidden_by(secrecy, received)
+
+
+def secrets_of(schema: Mapping[str, Any]) -> Callable[[Any], tuple[str, ...]]:
+    """Give `secret_values` for one schema, which is looked through when it is first asked."""
+    is_read = False
+    secrecy: Secrecy | None = None
+
+    def secrets(received: Any) -> tuple[str, ...]:
+        nonlocal is_read, secrecy
+        if not is_read:
+            secrecy, is_read = _if_any(schema), True
+        return () if secrecy is None else _hidden_by(secrecy, received)
+
+    return secrets
+
+
+def _if_any(schema: Mapping[str, Any]) -> Secrecy | None:
+    """Read what a schema says of secrets; None if it speaks of none."""
     try:
         secrecy = _secrecy(copied(schema))
     except NotUsable:
-        return ()  # no such schema is called with
-    if not secrecy.has_inside:
-        return ()
+        return None  # no such schema is called with
+    return secrecy if secrecy.has_inside else None
+
+
+def _hidden_by(secrecy: Secrecy, received: Any) -> tuple[str, ...]:
     found: dict[str, None] = {}
     waiting: list[tuple[Any, Secrecy | None, int]] = [(received, secrecy, _LEVELS_AT_MOST)]
     while waiting and len(found) < _SECRETS_AT_MOST:
