@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib.util
 import os
 import signal
 import socket
 import subprocess
 import tempfile
-import time
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import redis
 from tests.found import lacking, program
+from tests.waiting import until, waited
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,16 +66,16 @@ class Server:
         self._process = subprocess.Popen(
             self._command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        end = time.monotonic() + 30
-        while True:
-            try:
-                self.client.ping()
-            except redis.RedisError:
-                assert self._process.poll() is None, "the server ended at once"
-                assert time.monotonic() < end, "the server did not start within half a minute"
-                time.sleep(0.02)
-            else:
-                return
+        waited(self._answers)
+
+    def _answers(self) -> bool:
+        try:
+            self.client.ping()
+        except redis.RedisError:
+            assert self._process is not None
+            assert self._process.poll() is None, "the server ended at once"
+            return False
+        return True
 
     def stop(self) -> None:
         """End it; what it held is gone."""
@@ -141,19 +140,13 @@ def running_cluster() -> Iterator[tuple[Server, str]]:
     """Run a cluster of one node that has all slots; its URL."""
     with running("debian", "--cluster-enabled", "yes") as server:
         server.client.execute_command("CLUSTER", "ADDSLOTSRANGE", "0", "16383")
-        end = time.monotonic() + 30
-        while b"cluster_state:ok" not in _info(server):
-            assert time.monotonic() < end, "the cluster did not come up within half a minute"
-            time.sleep(0.05)
+        waited(lambda: b"cluster_state:ok" in _info(server))
         yield server, f"redis+cluster://127.0.0.1:{server.port}"
 
 
 async def until_up(shared: Any) -> None:
     """Wait until a shared store is reached, however busy this machine is."""
-    end = time.monotonic() + 30
-    while not shared.is_up:
-        assert time.monotonic() < end, "the store was not reached within half a minute"
-        await asyncio.sleep(0.02)
+    await until(lambda: shared.is_up)
 
 
 def _info(server: Server) -> bytes:

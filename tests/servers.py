@@ -7,12 +7,12 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tests.found import lacking
+from tests.waiting import until_listening, waited
 
 _BINARIES = "/usr/lib/postgresql/*/bin"
 
@@ -36,14 +36,15 @@ class PostgresServer:
 
     def await_ready(self) -> None:
         """Wait until it takes connections: its port is open before."""
-        end = time.monotonic() + 60
-        while time.monotonic() < end:
+
+        def is_ready() -> bool:
             assert self.process.poll() is None, "the server ended at once"
             with suppress(subprocess.CalledProcessError):
                 self.tool("pg_isready")
-                return
-            time.sleep(0.05)
-        raise AssertionError("the server took no connections within a minute")
+                return True
+            return False
+
+        waited(is_ready, within_s=60)
 
     def new_database(self) -> str:
         """Make an empty database; its URL."""
@@ -109,7 +110,7 @@ def running_postgres() -> Iterator[PostgresServer]:
             cwd=folder,
         )
         try:
-            _await_port(port, process)
+            until_listening(port, process)
             server = PostgresServer(binaries, port, process)
             server.await_ready()
             yield server
@@ -125,14 +126,3 @@ def _unprivileged(folder: Path) -> int | None:
     user = pwd.getpwnam("postgres")
     os.chown(folder, user.pw_uid, user.pw_gid)
     return user.pw_uid
-
-
-def _await_port(port: int, process: subprocess.Popen[bytes]) -> None:
-    end = time.monotonic() + 60
-    while time.monotonic() < end:
-        assert process.poll() is None, "the server ended at once"
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.05)
-    raise AssertionError("the server did not start within a minute")

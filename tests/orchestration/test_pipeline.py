@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
+from tests.waiting import until
 
 from seawall import (
     AllowlistPolicy,
@@ -565,11 +566,7 @@ async def test_leaving_the_block_ends_idle_threads() -> None:
     async with Pipeline([tool]) as pipeline:
         name = (await pipeline.call("t")).text
 
-    for _ in range(200):
-        if name not in [thread.name for thread in threading.enumerate()]:
-            return
-        await asyncio.sleep(0.01)
-    pytest.fail("its thread is still there")
+    await until(lambda: name not in [thread.name for thread in threading.enumerate()])
 
 
 @pytest.mark.parametrize(("given", "used"), [(5, "5"), (10**300, ("1" + "0" * 300)[:200])])

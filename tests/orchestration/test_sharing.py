@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.redis_servers import Server, running, until_up
+from tests.waiting import until
 
 from seawall import BreakerPolicy, ConfigurationError, Pipeline, Policies, RunPolicy, Shared
 from seawall.policy.settings import SharedSettings
@@ -154,10 +154,10 @@ def circuits(server: Server, times: int) -> list[Pipeline]:
 
 
 async def states(pipelines: list[Pipeline], wanted: str, within_s: float) -> None:
-    end = time.monotonic() + within_s
-    while {pipeline.breakers.state("t") for pipeline in pipelines} != {wanted}:
-        assert time.monotonic() < end, [pipeline.breakers.state("t") for pipeline in pipelines]
-        await asyncio.sleep(0.02)
+    await until(
+        lambda: {pipeline.breakers.state("t") for pipeline in pipelines} == {wanted},
+        within_s=within_s,
+    )
 
 
 async def test_a_circuit_opens_and_closes_in_all_processes(server: Server) -> None:

@@ -7,6 +7,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.waiting import until
 
 from seawall.pipeline.threads import MAX_IDLE, Threads, Workers, depth
 
@@ -35,14 +36,6 @@ class Gate:
         with self._lock:
             self.running -= 1
         return "done"
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    for _ in range(500):
-        if holds():
-            return
-        await asyncio.sleep(0.01)
-    pytest.fail("it did not come true")
 
 
 def started(workers: Workers, work: Callable[[], Any], log: list[Any] | None = None) -> Any:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from tests.waiting import until_idle
 
 from seawall import (
     Abort,
@@ -134,7 +135,7 @@ async def test_an_entry_is_not_written_twice_if_who_waits_for_it_is_cancelled() 
     audit = Audit(log, FakeClock())
     end(audit, finished())
     waiting = asyncio.create_task(audit.settle())
-    await asyncio.sleep(0.01)
+    await until_idle()
     waiting.cancel()
     await asyncio.wait([waiting])
     log.hold.set()

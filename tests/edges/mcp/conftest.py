@@ -1,15 +1,14 @@
-import asyncio
 import contextlib
 import json
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
+from tests.waiting import until_listening
 
 from seawall.edges.mcp.config import ServerConfig
 from seawall.edges.mcp.options import McpOptions
@@ -52,14 +51,7 @@ class Served:
         self.log.touch()
         command = [sys.executable, str(SERVED), str(self.port), str(self.log), mode]
         self._process = subprocess.Popen(command)
-        end = time.monotonic() + 30
-        while True:
-            assert self._process.poll() is None, "the server did not start"
-            assert time.monotonic() < end, "the server does not listen"
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return
-            time.sleep(0.05)
+        until_listening(self.port, self._process)
 
     def stop(self) -> None:
         """Kill it."""
@@ -101,14 +93,6 @@ async def connected_fixture(notes: list[str]) -> AsyncIterator[Connect]:
             return await stack.enter_async_context(servers)
 
         yield open_all
-
-
-async def until(true: Callable[[], Any], seconds: float = 5.0) -> None:
-    """Wait until something holds; fail if it never does."""
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "it never came to hold"
-        await asyncio.sleep(0.01)
 
 
 def heard(log: Path, method: str) -> list[dict[str, Any]]:

@@ -6,7 +6,8 @@ import pytest
 from mcp import Client
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
-from tests.edges.mcp.conftest import Connect, Served, heard, nasty, until
+from tests.edges.mcp.conftest import Connect, Served, heard, nasty
+from tests.waiting import until
 
 from seawall import ConfigurationError, FailureCode, Pipeline, Policies, Registry, RunPolicy, wrap
 from seawall.edges import mcp

@@ -10,7 +10,8 @@ import mcp_types as types
 import pytest
 from opentelemetry import trace
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags
-from tests.edges.mcp.conftest import Connect, Served, heard, until
+from tests.edges.mcp.conftest import Connect, Served, heard
+from tests.waiting import until
 
 from seawall import FailureCode, Pipeline, Policies, RunPolicy
 from seawall.edges.mcp import http

@@ -14,7 +14,8 @@ import pytest
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from tests.edges.mcp.conftest import NASTY, Connect, heard, nasty, until
+from tests.edges.mcp.conftest import NASTY, Connect, heard, nasty
+from tests.waiting import until, waited
 
 from seawall import BreakerPolicy, FailureCode, Pipeline, Policies, RunPolicy
 from seawall.edges.mcp.options import McpOptions
@@ -504,10 +505,7 @@ def test_no_process_outlives_ours_however_it_ends(how: signal.Signals, tmp_path:
     owner.wait()
     owner.stdout.close()
 
-    end = time.monotonic() + 5
-    while not all(map(gone, pids)) and time.monotonic() < end:
-        time.sleep(0.02)
-    assert all(map(gone, pids))
+    waited(lambda: all(map(gone, pids)), within_s=5)
     assert os.getpid() not in pids
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.edges.mcp.conftest import Connect, nasty, until
+from tests.edges.mcp.conftest import Connect, nasty
 from tests.found import npm_package, program
+from tests.waiting import until
 
 from seawall import (
     AllowlistPolicy,

@@ -231,7 +231,7 @@ async def test_a_call_cancelled_before_it_ran_gives_back_without_waiting() -> No
 
     handler = compose([RateLimit.for_tool(trial.bench.context)], waiting)  # type: ignore[list-item]  # it has a rate
     task = asyncio.ensure_future(handler(trial.bench.invocation()))
-    await asyncio.sleep(0.01)
+    await trial.bench.clock.settle()
     task.cancel()
 
     with pytest.raises(asyncio.CancelledError):

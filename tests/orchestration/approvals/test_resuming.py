@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 from tests.orchestration.approvals.conftest import Place, swap
+from tests.waiting import until
 
 from seawall import (
     Action,
@@ -339,11 +340,7 @@ async def crashed(place: Place, resuming: Awaitable[Any], pipeline: Pipeline) ->
     """End a resume as a crash does: its tool is cut off, and its store answers no more."""
     task = asyncio.ensure_future(resuming)
     await place.clock.settle()
-    for _ in range(200):
-        await asyncio.sleep(0.005)
-        if place.effects:
-            break
-    assert place.effects
+    await until(lambda: place.effects)
 
     async def nothing(*_: Any, **__: Any) -> Any:
         raise ConnectionError("gone")

@@ -8,11 +8,11 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.waiting import until, until_listening
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -98,12 +98,8 @@ class Bare:
 
     async def until_heard(self, method: str, count: int = 1) -> list[Any]:
         """Wait until the server heard it so often."""
-        for _ in range(int(WITHIN_S * 50)):
-            found = self.heard(method)
-            if len(found) >= count:
-                return found
-            await asyncio.sleep(0.02)
-        raise AssertionError(f"the server did not hear {method}: {self.heard_raw()}")
+        await until(lambda: len(self.heard(method)) >= count, within_s=WITHIN_S)
+        return self.heard(method)
 
     async def end(self) -> int:
         """Close its input and wait for its end."""
@@ -158,19 +154,6 @@ def free_port() -> int:
         return int(found.getsockname()[1])
 
 
-def until_open(port: int, process: subprocess.Popen[bytes]) -> None:
-    """Wait until somebody listens."""
-    for _ in range(600):
-        assert process.poll() is None, "it ended"
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-        except OSError:
-            time.sleep(0.05)
-            continue
-        return
-    raise AssertionError(f"nobody listens on {port}")
-
-
 class Served:
     """Processes that listen: a server, and proxies before it."""
 
@@ -187,7 +170,7 @@ class Served:
             env={**os.environ, **environment},
         )
         self.processes[port] = process
-        until_open(port, process)
+        until_listening(port, process)
         return port
 
     def everything(self, port: int | None = None) -> int:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.edges.mcp.proxy.conftest import LEGACY, MODERN
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -443,12 +444,8 @@ def is_running(pid: int) -> bool:
     return state != "Z"
 
 
-async def ended(pid: int) -> bool:
-    for _ in range(200):
-        if not is_running(pid):
-            return True
-        await asyncio.sleep(0.05)
-    return False
+async def ended(pid: int) -> None:
+    await until(lambda: not is_running(pid), within_s=10)
 
 
 @pytest.mark.parametrize("how", ["eof", "SIGTERM", "SIGINT", "SIGKILL"])
@@ -464,7 +461,7 @@ async def test_the_server_never_outlives_the_proxy(start: Start, how: str) -> No
         bare.process.send_signal(signal.Signals[how])
         await asyncio.wait_for(bare.process.wait(), 10)
 
-    assert await ended(pid)
+    await ended(pid)
     assert time.monotonic() - begun < 5
 
 
@@ -475,7 +472,7 @@ async def test_a_server_that_does_not_end_by_itself_is_ended(start: Start) -> No
     begun = time.monotonic()
     assert await bare.end() == 0
 
-    assert await ended(pid)
+    await ended(pid)
     assert time.monotonic() - begun < 8
 
 
@@ -807,4 +804,4 @@ async def test_a_server_that_will_not_end_ends_with_a_proxy_that_is_killed(start
 
     bare.process.kill()
 
-    assert await ended(pid)
+    await ended(pid)
