@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 import json
 
 import httpx
@@ -15,6 +14,7 @@ from tests.edges.gateway.serving import (
     listening,
     with_tokens,
 )
+from tests.waiting import until
 
 from seawall import Pipeline, Policies, Registry, Tool
 from seawall.policy.ready_made import ready_made
@@ -206,12 +206,7 @@ async def test_a_viewer_that_goes_is_forgotten() -> None:
         ):
             await anext(events.aiter_lines())
             assert pipeline.trace._listeners
-        for _ in range(100):
-            await asyncio.sleep(0.01)
-            if not pipeline.trace._listeners:
-                break
-
-    assert not pipeline.trace._listeners
+        await until(lambda: not pipeline.trace._listeners)
 
 
 async def test_the_end_does_not_wait_for_viewers() -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +14,7 @@ from tests.edges.gateway.serving import (
     drop_table,
     with_tokens,
 )
+from tests.waiting import until
 
 from seawall import ApprovalSettings, Pipeline, Registry
 
@@ -53,12 +53,12 @@ async def decided(
 
 
 async def finished(client: httpx.AsyncClient, address: str) -> dict[str, Any]:
-    for _ in range(500):
+    async def ended() -> dict[str, Any] | None:
         found: dict[str, Any] = (await client.get(address)).json()
-        if "results" in found:
-            return found
-        await asyncio.sleep(0.01)
-    raise AssertionError(found)
+        return found if "results" in found else None
+
+    found: dict[str, Any] = await until(ended)
+    return found
 
 
 async def test_a_call_that_needs_approval_is_202_with_the_address_of_it(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import httpx
 import pytest
 from tests.edges.gateway.serving import (
@@ -16,6 +14,7 @@ from tests.edges.gateway.serving import (
     listening,
     with_tokens,
 )
+from tests.waiting import until
 
 from seawall import ApprovalSettings, Pipeline
 from seawall.edges.gateway.tokens import token_of
@@ -44,10 +43,12 @@ async def test_an_approval_is_told_to_its_caller_and_to_who_may_approve(
         asked = (await call(client, "drop_table", {"name": "users"})).json()
         approved = {"decision": "approve"}
         await client.post(asked["approval"], json=approved, headers=bearer(APPROVER))
-        for _ in range(500):
-            if (await client.get(asked["approval"])).json()["status"] == "done":
-                break
-            await asyncio.sleep(0.01)
+
+        async def is_done() -> bool:
+            answer = await client.get(asked["approval"])
+            return bool(answer.json()["status"] == "done")
+
+        await until(is_done)
         await call(client, "add", {"a": 1, "b": 2}, requestId="the-last")
         seen = ""
         async for line in lines:

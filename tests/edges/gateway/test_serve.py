@@ -11,13 +11,13 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
+from tests.waiting import waited
 
 from seawall.edges.gateway.serve import bound
 from seawall.edges.gateway.settings import GatewaySettings
@@ -69,13 +69,6 @@ def serving(folder: Path, *options: str, **environment: str) -> Iterator[Served]
             process.kill()
 
 
-def waited(path: Path) -> None:
-    until = time.monotonic() + 20
-    while not path.exists():
-        assert time.monotonic() < until, f"{path} never came"
-        time.sleep(0.01)
-
-
 def test_it_says_where_it_is_and_where_its_token_is(tmp_path: Path) -> None:
     with serving(tmp_path) as served:
         assert re.fullmatch(r"1 tools at http://127\.0\.0\.1:\d+\n", served.lines[0])
@@ -100,7 +93,7 @@ def test_told_to_stop_it_lets_a_call_end_and_takes_no_other(tmp_path: Path) -> N
             target=lambda: answers.append(client.post("/tools/call", json=body))
         )
         asking.start()
-        waited(tmp_path / "begun")
+        waited((tmp_path / "begun").exists)
         served.process.send_signal(signal.SIGTERM)
         asking.join(20)
         served.process.wait(20)
@@ -121,7 +114,7 @@ def test_a_call_that_takes_longer_than_the_drain_is_broken_off(tmp_path: Path) -
 
         asking = threading.Thread(target=ask)
         asking.start()
-        waited(tmp_path / "begun")
+        waited((tmp_path / "begun").exists)
         served.process.send_signal(signal.SIGTERM)
         served.process.wait(20)
         asking.join(20)
