@@ -299,10 +299,3 @@ async def _unrolled_here(value: Any, clock: Clock) -> Any:
         return stop.value
     finally:
         steps.close()
-
-
-def refused_overload(call: Invocation, message: str, *, layer: str) -> ToolResult:
-    """Build the refusal of a call for which there is no room."""
-    return call.refuse(
-        FailureCode.RATE_LIMITED, message, reason="overloaded", layer=layer, retry_after_s=1.0
-    )

@@ -3,7 +3,7 @@ from fnmatch import fnmatchcase
 
 import pytest
 
-from seawall.edges.mcp.names import prefix_in, prefix_of, tool_name
+from seawall.edges.mcp.names import prefix_of, tool_name
 from seawall.registry.registry import MAX_NAME, name_faults
 
 SERVERS = [
@@ -41,16 +41,6 @@ def test_a_rule_for_one_server_covers_no_other() -> None:
     for server, other in itertools.permutations(SERVERS, 2):
         rule = f"{prefix_of(server)}__*"
         assert not [tool for tool in TOOLS if fnmatchcase(tool_name(other, tool), rule)]
-
-
-def test_the_server_is_read_from_a_name_whatever_the_tool_is_called() -> None:
-    for server, tool in itertools.product(SERVERS, TOOLS):
-        assert prefix_in(tool_name(server, tool)) == prefix_of(server)
-
-
-def test_a_name_without_a_server_has_none() -> None:
-    assert prefix_in("calculate") is None
-    assert prefix_in("__init") is None
 
 
 def test_long_names_end_in_a_hash_and_fit() -> None:

@@ -38,11 +38,5 @@ def tool_name(server: str, remote: str) -> str:
     return f"{name[: MAX_NAME - 9]}-{_hash(remote)}"
 
 
-def prefix_in(name: str) -> str | None:
-    """The server's part of a tool's name, or None if it has none."""
-    prefix, separator, _ = name.partition(SEPARATOR)
-    return prefix if separator and prefix else None
-
-
 def _hash(text: str) -> str:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
