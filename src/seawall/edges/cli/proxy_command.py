@@ -89,8 +89,10 @@ def run_proxy(
     from seawall.edges.mcp.proxy.options import ProxyOptions  # noqa: PLC0415  # as above
 
     # Said on standard error even without --verbose: nobody else tells what the server does.
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Printable())
     logger = logging.getLogger("seawall")
-    logger.handlers = [logging.StreamHandler(sys.stderr)]
+    logger.handlers = [handler]
     logger.propagate = False
 
     with configuration_errors():
@@ -111,6 +113,15 @@ def run_proxy(
                 allowed_origins=tuple(allow_origin or ()),
             )
         )
+
+
+class _Printable(logging.Formatter):
+    """Shows what could move the cursor of a terminal: names and errors are the server's words."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        from seawall.edges.cli.paper import printable  # noqa: PLC0415  # loaded when it is run
+
+        return printable(super().format(record))
 
 
 def token_from(file: Path) -> str:

@@ -58,6 +58,7 @@ class Catalogue:
         trusted: bool = False,
         holding: Holding | None = None,
         is_denied: Callable[[Tool], bool] = lambda _: False,
+        on_listed: Callable[[], None] = lambda: None,
     ) -> None:
         self._registry = registry
         self._executor = executor
@@ -65,6 +66,8 @@ class Catalogue:
         self._trusted = trusted
         self._holding = holding
         self._is_denied = is_denied
+        self._on_listed: Callable[[], None] | None = on_listed
+        """To be called once, when all tools are known for the first time."""
         self._raw: dict[str, bytes] = {}
         self._held: dict[str, str] = {}
 
@@ -87,7 +90,7 @@ class Catalogue:
         with self._clock.limit(LIST_WITHIN_S):
             names = await self._listed(client, upstream, meta)
             client.names = names
-            client.listed_at = self._clock.now()
+            self._is_listed(client)
             return
         raise NotListed(f"the server did not list its tools within {LIST_WITHIN_S:g} s")
 
@@ -127,7 +130,13 @@ class Catalogue:
         if listed is not None:
             client.names |= listed[0]
             if listed[1] is None and client.listed_at is None and client.names == listed[0]:
-                client.listed_at = self._clock.now()
+                self._is_listed(client)
+
+    def _is_listed(self, client: Client) -> None:
+        client.listed_at = self._clock.now()
+        tell, self._on_listed = self._on_listed, None
+        if tell is not None:
+            tell()
 
     def learn(self, message: Message) -> tuple[set[str], Any] | None:
         """Take in the tools of one page: their names, and the cursor of the next page."""

@@ -18,6 +18,7 @@ from seawall.layers.risk_questions import Answer
 from seawall.orchestration.pipeline import Pipeline
 from seawall.pipeline.chance import SystemChance
 from seawall.pipeline.clock import SystemClock
+from seawall.pipeline.foreign import log
 from seawall.pipeline.recorder import ToolRecorder
 from seawall.recording.trace import TraceRecorder
 from seawall.registry.registry import Registry
@@ -71,6 +72,7 @@ class Guard:
             trusted=trusted,
             holding=holding,
             is_denied=lambda tool: self.pipeline.decision_for(tool).action is Action.DENY,
+            on_listed=lambda: _told(policies, registry),
         )
         self._exchanges: dict[str, Exchange] = {}
         self._count = 0
@@ -196,6 +198,12 @@ class Guard:
     async def aclose(self) -> None:
         """End the pipeline."""
         await self.pipeline.aclose()
+
+
+def _told(policies: Policies, registry: Registry) -> None:
+    """Say what the policy allows but probably does not mean, now that the tools are known."""
+    for note in policies.notes(registry):
+        log.warning("note: %s", note)
 
 
 class _Unread(TraceRecorder):
