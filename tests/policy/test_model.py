@@ -254,12 +254,12 @@ def test_ten_thousand_tools_and_two_hundred_patterns_take_less_than_a_second() -
     patterns = {f"server{n}__*": Changes(timeout_s=n + 1) for n in range(150)}
     policies = Policies(tools={**patterns, **{f"*_x{n}": Changes(cost=n + 1) for n in range(50)}})
     tools = [a_tool(f"server{n % 300}__read_x{n % 97}") for n in range(10_000)]
-    started = time.perf_counter()
+    started = time.process_time()
 
     for tool in tools:
         policies.for_tool(tool)
 
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1
 
 
 def test_resolved_policies_that_are_remembered_have_an_end(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,8 +64,8 @@ def test_any_of_several_patterns_will_do() -> None:
 
 
 def test_a_hostile_pattern_is_not_slow() -> None:
-    started = time.perf_counter()
+    started = time.process_time()
 
     assert not Pattern("*a" * 30 + "b").fits("a" * 2_000)
 
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1

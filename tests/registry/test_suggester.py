@@ -51,9 +51,9 @@ def test_a_reported_wrong_name_gets_the_hints_it_needed(case: dict[str, Any]) ->
     names, asked, hidden = registered(case), asked_for(case), case["given"].get("hidden", [])
     suggester = Suggester([*names, *hidden])
 
-    before = time.perf_counter()
+    before = time.process_time()
     hints = suggester.suggest(asked, allowed=lambda name: name not in hidden)
-    took = time.perf_counter() - before
+    took = time.process_time() - before
 
     expected = case["expect"]
     assert took < expected.get("max_seconds", 1)
@@ -181,11 +181,11 @@ def test_a_text_of_any_length_costs_little_time() -> None:
     suggester.suggest("warm")
     texts = ("a" * 1_000_000, "get_issue " * 100_000, "é" * 1_000_000, "<|" * 500_000)
 
-    before = time.perf_counter()
+    before = time.process_time()
     for text in texts:
         suggester.suggest(text)
 
-    assert time.perf_counter() - before < 1
+    assert time.process_time() - before < 1
 
 
 def test_a_long_registered_name_is_kept_but_not_spelled_out() -> None:

@@ -172,6 +172,16 @@ class RunPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         faults = Faults()
+        self._check_times(faults)
+        self._check_counts(faults)
+        self._check_words(faults)
+        for name, kind in SECTIONS.items():
+            section: Any = getattr(self, name)
+            if section is not None and not isinstance(section, kind):
+                faults.add(name, f"must be a {kind.__name__}, or None for none")
+        faults.check()
+
+    def _check_times(self, faults: Faults) -> None:
         faults.above_zero(
             timeout_s=self.timeout_s,
             deadline_s=self.deadline_s,
@@ -187,6 +197,8 @@ class RunPolicy(msgspec.Struct, frozen=True, kw_only=True):
                 faults.not_negative(**{f"delays_s[{position}]": delay})
         else:
             faults.add("delays_s", f"must be a list of seconds, not {delays!r}")
+
+    def _check_counts(self, faults: Faults) -> None:
         faults.at_least(0, max_retries=self.max_retries)
         faults.at_least(
             1,
@@ -195,22 +207,15 @@ class RunPolicy(msgspec.Struct, frozen=True, kw_only=True):
             max_concurrency=self.max_concurrency,
         )
         faults.at_least(256, max_result_bytes=self.max_result_bytes)
+
+    def _check_words(self, faults: Faults) -> None:
         faults.one_of(
             coercion=(self.coercion, ("careful", "lenient", "off")),
             unknown_arguments=(self.unknown_arguments, ("ignore", "refuse")),
             output=(self.output, ("check", "warn", "off")),
             ledger=(self.ledger, ("on", "off")),
             on_store_down=(self.on_store_down, ("fail-open", "fail-closed")),
-            **{
-                name: (getattr(self, name), ("on", "shadow", "off"))
-                for name in (
-                    "timeout_mode",
-                    "rate_mode",
-                    "check_mode",
-                    "gate_mode",
-                    "max_concurrency_mode",
-                )
-            },
+            **{name: (getattr(self, name), ("on", "shadow", "off")) for name in _MODES},
         )
         spill: Any = self.spill
         if not isinstance(spill, bool):
@@ -218,11 +223,6 @@ class RunPolicy(msgspec.Struct, frozen=True, kw_only=True):
         faults.texts(rate_key=self.rate_key)
         if not faults.found and not _is_rate_key(self.rate_key):
             faults.add("rate_key", "takes any of tool, caller, session, or global alone")
-        for name, kind in SECTIONS.items():
-            section: Any = getattr(self, name)
-            if section is not None and not isinstance(section, kind):
-                faults.add(name, f"must be a {kind.__name__}, or None for none")
-        faults.check()
 
     @property
     def attempts(self) -> int:
@@ -239,6 +239,9 @@ SECTIONS: Mapping[str, type[msgspec.Struct]] = {
     "adaptive_limit": AdaptiveLimitPolicy,
 }
 """The parts of a policy that are tables of their own; each is None where it is off."""
+
+
+_MODES = ("timeout_mode", "rate_mode", "check_mode", "gate_mode", "max_concurrency_mode")
 
 
 def _is_rate_key(parts: tuple[str, ...]) -> bool:
