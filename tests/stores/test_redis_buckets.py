@@ -9,29 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 import redis.asyncio
-from tests.redis_servers import KINDS, Server, running, running_cluster, running_sentinel, until_up
+from tests.redis_servers import Server, running_cluster, running_sentinel, until_up
 
 from seawall import Shared
 from seawall.stores.redis_buckets import _SCRIPT
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
-
     from seawall.contract.taken import Taken
-
-
-@pytest.fixture(scope="module", params=KINDS)
-def server(request: pytest.FixtureRequest) -> Iterator[Server]:
-    with running(request.param) as found:
-        yield found
-
-
-@pytest.fixture
-async def shared(server: Server) -> AsyncIterator[Shared]:
-    server.client.flushall()
-    async with Shared(server.url, timeout_s=2) as found:
-        await until_up(found)
-        yield found
 
 
 async def take(shared: Shared, capacity: int, period_s: int, cost: int = 1) -> Taken:

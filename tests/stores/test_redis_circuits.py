@@ -7,29 +7,19 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.redis_servers import KINDS, Server, running, until_up
 
-from seawall import Shared
 from seawall.contract.circuit_news import CircuitNews
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from tests.redis_servers import Server
 
+    from seawall import Shared
     from seawall.stores.redis_circuits import RedisCircuits
 
 
-@pytest.fixture(scope="module", params=KINDS)
-def server(request: pytest.FixtureRequest) -> Iterator[Server]:
-    with running(request.param) as found:
-        yield found
-
-
 @pytest.fixture
-async def circuits(server: Server) -> AsyncIterator[RedisCircuits]:
-    server.client.flushall()
-    async with Shared(server.url, timeout_s=2) as shared:
-        await until_up(shared)
-        yield shared.circuits
+def circuits(shared: Shared) -> RedisCircuits:
+    return shared.circuits
 
 
 async def tell(circuits: RedisCircuits, what: Any, process: str = "a", **fields: Any) -> None:

@@ -1,6 +1,5 @@
 import contextlib
 import json
-import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
+from tests.servers import free_port
 from tests.waiting import until_listening
 
 from seawall.edges.mcp.config import ServerConfig
@@ -21,14 +21,6 @@ SERVED = Path(__file__).parent / "fixtures" / "served.py"
 def nasty(name: str = "n", **plan: Any) -> ServerConfig:
     """A server of the fixture that does what `plan` says."""
     return ServerConfig(name=name, command=(sys.executable, "-S", str(NASTY), json.dumps(plan)))
-
-
-def free_port() -> int:
-    """A port of this machine that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 class Served:

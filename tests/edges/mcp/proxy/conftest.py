@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.servers import free_port
 from tests.waiting import until, until_listening
 
 if TYPE_CHECKING:
@@ -145,13 +145,6 @@ async def start(tmp_path: Path) -> AsyncIterator[Callable[..., Awaitable[Bare]]]
         if bare.process.returncode is None:
             bare.process.kill()
         await bare.process.wait()
-
-
-def free_port() -> int:
-    """A port that nobody uses."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 class Served:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
-from tests.edges.mcp.proxy.conftest import LEGACY, MODERN, free_port
+from tests.edges.mcp.proxy.conftest import LEGACY, MODERN
+from tests.servers import free_port
 from tests.waiting import until
 
 if TYPE_CHECKING:
