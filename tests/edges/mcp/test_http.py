@@ -279,7 +279,8 @@ async def test_changes_are_heard_of_again_after_a_restart(
 
     served.stop()
     served.start()
-    await until(lambda: len(heard(served.log, "tools/list")) == 2)
+    await until(lambda: len(heard(served.log, "subscriptions/listen")) >= 2)
+    await until(lambda: len(heard(served.log, "tools/list")) >= 2)
     await pipeline.call("s__grow")
     await until(lambda: "s__fresh" in servers.registry)
 
