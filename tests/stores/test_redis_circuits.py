@@ -131,6 +131,42 @@ async def test_who_closes_by_hand_needs_no_leave(circuits: RedisCircuits) -> Non
     assert not (await seen(circuits)).is_open
 
 
+async def test_what_was_opened_by_hand_is_probed_by_nobody_until_it_is_closed_by_hand(
+    circuits: RedisCircuits, server: Server
+) -> None:
+    await tell(circuits, "held", left_s=0.0)
+
+    assert (await seen(circuits)).is_held
+    assert await ask(circuits, "a") > 0
+    for what in ("tripped", "failed", "succeeded", "released"):
+        await tell(circuits, what)
+    assert (await seen(circuits)).is_held
+    # It outlives a fleet that is stopped over a weekend.
+    assert server.client.pttl("seawall:circuits") > 6 * 24 * 3_600_000
+
+    changed = (await seen(circuits)).changed
+    await tell(circuits, "held", "b")
+    assert (await seen(circuits)).changed == changed
+    await tell(circuits, "closed", "b")
+    assert not (await seen(circuits)).is_open
+    assert not (await seen(circuits)).is_held
+
+
+async def test_what_was_open_by_itself_may_be_opened_by_hand_too(circuits: RedisCircuits) -> None:
+    await tell(circuits, "tripped")
+    await tell(circuits, "held", "b")
+
+    assert (await seen(circuits)).is_held
+
+
+async def test_who_closes_by_hand_what_the_store_has_lost_is_heard_all_the_same(
+    circuits: RedisCircuits,
+) -> None:
+    await tell(circuits, "closed")
+
+    assert not (await seen(circuits)).is_open
+
+
 async def test_of_a_circuit_that_the_store_has_lost_the_first_to_ask_probes(
     circuits: RedisCircuits,
 ) -> None:

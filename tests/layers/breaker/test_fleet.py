@@ -11,7 +11,7 @@ from seawall.contract.circuit_news import CircuitNews, CircuitSeen
 from seawall.contract.policy import BreakerPolicy, RunPolicy
 from seawall.layers.breaker import Breaker
 from seawall.layers.breaker.fleet import MAX_NEWS, POLL_S, CircuitStore
-from seawall.layers.breaker.shared import SharedBreaker, close_fleet
+from seawall.layers.breaker.shared import SharedBreaker, close_fleet, start_fleet
 from seawall.pipeline.layer import compose
 from seawall.testing import FakeClock, FixedChance, LayerBench, scripted
 
@@ -40,6 +40,7 @@ class Store:
             "cooldown_s": news.cooldown_s if news else 0,
             "kind": news.kind if news else "",
             "holder": "",
+            "is_held": False,
         }
 
     async def ask(self, name: str, process: str, cooldown_s: float) -> float | None:
@@ -52,6 +53,8 @@ class Store:
         one = self.held[name]
         if not one["is_open"]:
             return -1
+        if one["is_held"]:
+            return 0.5
         if one["due"] > self._clock.now():
             return float(one["due"] - self._clock.now())
         if one["holder"] not in ("", process):
@@ -64,7 +67,13 @@ class Store:
         if self.is_gone:
             return False
         one = self.held.get(news.name)
-        if news.what == "tripped":
+        if news.what == "held":
+            if one is None or not one["is_held"]:
+                self._set(news.name, is_open=True, news=news)
+                self.held[news.name]["is_held"] = True
+        elif news.what == "closed" and one is None:
+            self._set(news.name, is_open=False)
+        elif news.what == "tripped":
             if one is None or not one["is_open"]:
                 self._set(news.name, is_open=True, news=news)
         elif one and one["is_open"] and (news.what == "closed" or one["holder"] == news.process):
@@ -87,6 +96,7 @@ class Store:
                 max(one["due"] - self._clock.now(), 0),
                 one["cooldown_s"],
                 one["kind"],
+                one["is_held"],
             )
             for name, one in self.held.items()
         }
@@ -144,6 +154,10 @@ class Process:
     def state(self) -> str:
         circuit = self.bench.context.slots.find("circuit").circuit
         return "closed" if circuit is None else str(circuit.state)
+
+    @property
+    def slot(self) -> Any:
+        return self.bench.context.slots.find("circuit")
 
     @property
     def circuit(self) -> Any:
@@ -325,31 +339,80 @@ async def test_a_store_that_lost_everything_keeps_nobody_from_probing(world: Wor
     assert world.states == ["closed"] * 3
 
 
-async def test_a_circuit_opened_by_hand_is_of_its_process_and_closed_by_hand_of_all(
+async def test_a_circuit_opened_by_hand_is_open_in_all_until_one_closes_it_by_hand(
     world: World,
 ) -> None:
-    world.all[0].circuit.force_open()
-    await world.later(POLL_S)
-    assert world.states == ["open", "closed", "closed"]
-
-    world.all[0].circuit.force_close()
-    await world.all[1].trip()
+    world.all[0].slot.hold_open()
     await world.later(POLL_S)
     assert world.states == ["open"] * 3
+
+    await world.later(100)  # whatever its cooldown is
+    assert [await one.call() for one in world.all] == ["CIRCUIT_OPEN"] * 3
+    assert world.states == ["open"] * 3
+
     world.all[2].circuit.force_close()
     await world.later(POLL_S)
     assert world.states == ["closed"] * 3
+    await world.later(10 * POLL_S)
+    assert [await one.call() for one in world.all] == ["ok"] * 3
 
 
-async def test_what_is_held_open_by_hand_is_not_closed_by_others(world: World) -> None:
-    world.all[0].circuit.force_open()
-    await world.all[1].trip()
+async def test_what_opened_by_itself_may_be_held_open_then(world: World) -> None:
+    await world.all[0].trip()
     await world.later(POLL_S)
-    await world.later(10)
-    await world.all[1].call()
+    world.all[1].slot.hold_open()
+    await world.later(POLL_S)
+    await world.later(20)
+
+    assert [await one.call() for one in world.all] == ["CIRCUIT_OPEN"] * 3
+
+
+async def test_a_process_knows_what_is_held_open_before_its_first_call(world: World) -> None:
+    world.all[0].slot.hold_open()
     await world.later(POLL_S)
 
+    late = Process(world.clock, world.store)
+    await start_fleet(late.bench.states)
+    assert await late.call() == "CIRCUIT_OPEN"
+    await close_fleet(late.bench.states)
+
+
+async def test_what_is_held_open_is_told_again_to_a_store_that_was_gone_or_has_forgotten(
+    world: World,
+) -> None:
+    world.store.is_gone = True
+    world.all[0].slot.hold_open()
+    await world.later(POLL_S)
     assert world.states == ["open", "closed", "closed"]
+
+    world.store.is_gone = False
+    await world.later(POLL_S)
+    await world.later(POLL_S)
+    assert world.states == ["open"] * 3
+
+    world.store.held.clear()
+    await world.later(POLL_S)
+    assert world.store.held["tool/t"]["is_held"]
+    assert world.states == ["open"] * 3
+
+
+async def test_opened_by_hand_outside_of_the_loop_it_is_told_a_moment_later(world: World) -> None:
+    await asyncio.to_thread(world.all[0].slot.hold_open)
+    await world.later(POLL_S)
+    await world.later(POLL_S)
+
+    assert world.states == ["open"] * 3
+
+
+async def test_a_policy_taken_anew_leaves_what_is_held_open_as_it_is(world: World) -> None:
+    world.all[0].slot.hold_open()
+    await world.later(POLL_S)
+
+    layer = Breaker.for_tool(world.all[1].bench.context)
+    assert isinstance(layer, SharedBreaker)
+    await world.later(10 * POLL_S)
+
+    assert world.states == ["open"] * 3
 
 
 async def test_several_permits_are_those_of_the_process_that_probes() -> None:

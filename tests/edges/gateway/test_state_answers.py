@@ -1,0 +1,219 @@
+"""Calls under a key, known to all gateways on one state. Each gateway here has a pipeline and a
+connection to the state of its own, as workers have."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.edges.gateway.serving import asking
+
+from seawall import Annotations, Pipeline, Policies, RunPolicy, StoreUnavailable, open_state, tool
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    import httpx
+
+KEY = b"k" * 32
+
+
+class Shop:
+    """Tools that count what they did, in all gateways together."""
+
+    def __init__(self) -> None:
+        self.ran = 0
+        self.goes_on = asyncio.Event()
+        self.goes_on.set()
+        self.began = asyncio.Event()
+
+        @tool(annotations=Annotations.for_reading())
+        async def read(what: str = "") -> str:
+            """Read."""
+            return await self._run(what)
+
+        @tool(annotations=Annotations.for_changing())
+        async def pay(what: str = "") -> str:
+            """Pay."""
+            return await self._run(what)
+
+        self.tools = [read, pay]
+
+    async def _run(self, what: str) -> str:
+        self.ran += 1
+        self.began.set()
+        await self.goes_on.wait()
+        if what == "fails":
+            raise ValueError(what)
+        return f"run {self.ran}"
+
+
+@asynccontextmanager
+async def gateways(
+    shop: Shop, state_url: str, count: int = 2, **policy: Any
+) -> AsyncIterator[list[httpx.AsyncClient]]:
+    async with AsyncExitStack() as stack:
+        found = []
+        for _ in range(count):
+            state = await stack.enter_async_context(open_state(state_url, key=KEY))
+            pipeline = Pipeline(shop.tools, policies=Policies(RunPolicy(**policy)), state=state)
+            found.append(await stack.enter_async_context(asking(pipeline=pipeline)))
+        yield found
+
+
+async def ask(
+    client: httpx.AsyncClient, tool: str, key: str = "k", **arguments: Any
+) -> httpx.Response:
+    body = {"tool": tool, "arguments": arguments}
+    return await client.post("/tools/call", json=body, headers={"Idempotency-Key": key})
+
+
+# A tool that reads has no ledger; one that pays may have been denied one.
+KINDS = pytest.mark.parametrize(("name", "ledger"), [("read", "on"), ("pay", "off"), ("pay", "on")])
+
+
+@KINDS
+async def test_a_key_is_run_once_and_answered_by_all(
+    state_url: str, name: str, ledger: str
+) -> None:
+    shop = Shop()
+    async with gateways(shop, state_url, ledger=ledger) as (one, other):
+        first = await ask(one, name)
+        again = await ask(other, name)
+        itself = await ask(one, name)
+
+    assert shop.ran == 1
+    assert first.json()["requestId"]
+    here = ("attempts", "durationMs")  # of this asking: nothing was run for it
+    assert {**again.json(), **dict.fromkeys(here)} == {**first.json(), **dict.fromkeys(here)}
+    assert again.headers["idempotency-replayed"] == itself.headers["idempotency-replayed"] == "true"
+
+
+@KINDS
+async def test_a_failure_that_may_have_had_an_effect_is_given_again(
+    state_url: str, name: str, ledger: str
+) -> None:
+    shop = Shop()
+    async with gateways(shop, state_url, ledger=ledger) as (one, other):
+        first = await ask(one, name, what="fails")
+        again = await ask(other, name, what="fails")
+
+    assert first.status_code == again.status_code == 502
+    assert shop.ran == 1
+
+
+@KINDS
+async def test_a_key_that_was_used_for_another_call_is_refused_by_all(
+    state_url: str, name: str, ledger: str
+) -> None:
+    shop = Shop()
+    async with gateways(shop, state_url, ledger=ledger) as (one, other):
+        await ask(one, name)
+        differs = await ask(other, name, what="else")
+
+    assert differs.status_code == 422
+    assert shop.ran == 1
+
+
+@KINDS
+async def test_while_it_runs_anywhere_it_is_said_to_run(
+    state_url: str, name: str, ledger: str
+) -> None:
+    shop = Shop()
+    shop.goes_on.clear()
+    async with gateways(shop, state_url, ledger=ledger) as (one, other):
+        running = asyncio.ensure_future(ask(one, name))
+        await shop.began.wait()
+        meanwhile = await ask(other, name)
+        shop.goes_on.set()
+        await running
+
+    assert meanwhile.status_code == 409
+    assert shop.ran == 1
+
+
+@KINDS
+async def test_what_was_broken_off_is_run_again_only_if_it_may_be_repeated(
+    state_url: str, name: str, ledger: str
+) -> None:
+    shop = Shop()
+    shop.goes_on.clear()
+    async with gateways(shop, state_url, ledger=ledger) as (one, other):
+        running = asyncio.ensure_future(ask(one, name))
+        await shop.began.wait()
+        running.cancel()
+        await asyncio.wait([running])
+        shop.goes_on.set()
+        for _ in range(200):
+            again = await ask(other, name)
+            if again.status_code != 409:
+                break
+            await asyncio.sleep(0.02)
+
+    if name == "read":
+        assert (again.status_code, shop.ran) == (200, 2)
+    else:
+        assert again.json()["failure"]["reason"] == "outcome_unknown"
+        assert shop.ran == 1
+
+
+async def test_what_ran_nothing_leaves_the_key_to_be_used(state_url: str) -> None:
+    shop = Shop()
+    async with gateways(shop, state_url) as (one, other):
+        wrong = await ask(one, "read", what=["not a text"])
+        for _ in range(200):
+            right = await ask(other, "read", what="well")
+            if right.status_code != 409:
+                break
+            await asyncio.sleep(0.02)
+
+    assert wrong.status_code == 422
+    assert right.json()["text"] == "run 1"
+
+
+async def test_keys_of_a_run_before_are_known(state_url: str) -> None:
+    shop = Shop()
+    for _ in range(2):
+        async with gateways(shop, state_url, count=1) as (one,):
+            answer = await ask(one, "read")
+
+    assert answer.headers["idempotency-replayed"] == "true"
+    assert shop.ran == 1
+
+
+async def test_a_call_under_a_key_that_cannot_be_written_down_is_not_run(
+    state_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = Shop()
+    async with open_state(state_url, key=KEY) as state:
+        assert state.answers is not None
+
+        async def unavailable(_: Any) -> Any:
+            raise StoreUnavailable("the state", "it is gone")
+
+        monkeypatch.setattr(state.answers, "begin", unavailable)
+        async with asking(pipeline=Pipeline(shop.tools, state=state)) as one:
+            refused = await ask(one, "read")
+            monkeypatch.undo()
+            later = await ask(one, "read")
+
+    assert refused.status_code == 503
+    assert "retry-after" in refused.headers
+    assert later.json()["text"] == "run 1"
+
+
+async def test_answers_are_no_effects_for_the_audit_log_and_the_list_of_unknown_ones(
+    state_url: str,
+) -> None:
+    shop = Shop()
+    async with open_state(state_url, key=KEY) as state:
+        async with asking(pipeline=Pipeline(shop.tools, state=state)) as one:
+            await ask(one, "read")
+        kinds = [record.text async for record in state.audit.records()]
+        assert state.ledger is not None
+        unknown = await state.ledger.unknown()
+
+    assert not [text for text in kinds if '"kind":"effect"' in text]
+    assert not unknown
