@@ -3,12 +3,13 @@ import subprocess
 import sys
 
 import pytest
+from sqlalchemy import Float, cast, select
 from tests.stores.test_database import database_of
 
 from seawall.contract.errors import StoreUnavailable
 from seawall.stores import State, open_state
 from seawall.stores.owner import BEAT_S, LEASE_S, Owner, is_gone_for_sure, this_process
-from seawall.stores.owners import Owners
+from seawall.stores.owners import KEPT_S, Owners
 from seawall.stores.schema import owners
 from seawall.testing import FakeClock
 
@@ -141,3 +142,34 @@ async def test_a_missed_sign_of_life_is_made_up_for(
 
         assert await seen(state) == before + 2 * BEAT_S
         mine.release()
+
+
+async def test_processes_that_were_silent_for_a_week_are_removed_when_another_comes(
+    state_url: str,
+) -> None:
+    async with open_state(state_url, key=b"k" * 32) as state:
+        now = await database_of(state).read(
+            lambda c: c.scalar(select(cast(database_of(state).now(), Float)))
+        )
+        long_ago = now - KEPT_S - 60
+        for number in range(3):
+            old = Owner(id=f"old {number}", place=ELSEWHERE, pid=number, started=1)
+            await put(state, old, long_ago)
+        await put(state, Owner(id="late", place=ELSEWHERE, pid=9, started=1), now - KEPT_S + 600)
+
+        await database_of(state).write(owners_of(state).sign)
+        owners_of(state).signed()
+        left = await database_of(state).read(lambda c: c.execute(select(owners.c.id)))
+
+    assert {row.id for row in left} == {"late", owners_of(state).me().id}
+
+
+async def test_one_that_was_removed_signs_again(state_url: str) -> None:
+    async with open_state(state_url, key=b"k" * 32) as state:
+        mine = await database_of(state).write(owners_of(state).sign)
+        await database_of(state).write(lambda c: c.execute(owners.delete()))
+        await database_of(state).write(owners_of(state).sign)
+
+        assert await gone(state, "another") == {"another"}
+        left = await database_of(state).read(lambda c: c.execute(select(owners.c.id)))
+        assert [row.id for row in left] == [mine]

@@ -6,8 +6,8 @@ import asyncio
 import math
 from typing import TYPE_CHECKING
 
+from sqlalchemy import delete, select, update
 from sqlalchemy import literal as value
-from sqlalchemy import select, update
 from sqlalchemy.dialects.postgresql import insert as insert_postgres
 from sqlalchemy.dialects.sqlite import insert as insert_sqlite
 
@@ -23,6 +23,11 @@ if TYPE_CHECKING:
     from seawall.pipeline.chance import Chance
     from seawall.pipeline.clock import Clock
     from seawall.stores.database import Database
+
+
+KEPT_S = 7 * 86_400.0
+"""How long a process that gives no sign of life stays written down."""
+_PRUNED_AT_ONCE = 200
 
 
 class Owners:
@@ -55,6 +60,8 @@ class Owners:
         me = self.me()
         if self._clock.now() - self._seen_at < BEAT_S:
             return me.id
+        if self._seen_at == -math.inf:
+            await self._prune(connection)
         row = {"id": me.id, "place": me.place, "pid": me.pid, "started": me.started}
         insert = insert_sqlite if self._database.dialect == "sqlite" else insert_postgres
         now = self._database.now()
@@ -62,6 +69,14 @@ class Owners:
         signed = signed.on_conflict_do_update(index_elements=["id"], set_={"seen": now})
         await connection.execute(signed)
         return me.id
+
+    async def _prune(self, connection: AsyncConnection) -> None:
+        """Remove some that hold nothing any more: who does signs, and who signs again is added."""
+        silent = owners.c.seen < self._database.now() - value(KEPT_S)
+        # What another process is about to remove is left to it.
+        old = select(owners.c.id).where(silent).limit(_PRUNED_AT_ONCE)
+        found = await connection.execute(old.with_for_update(skip_locked=True))
+        await connection.execute(delete(owners).where(owners.c.id.in_([row.id for row in found])))
 
     def signed(self) -> None:
         """The sign of life was committed."""
