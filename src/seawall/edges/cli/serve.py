@@ -117,7 +117,7 @@ def serve_here(
     with_tools(options.registry, options.mcp, paper, work, policies, state)
 
 
-LAST_S = 10.0
+LAST_S = 15.0
 """What a worker without a supervisor may take beyond its drain."""
 
 

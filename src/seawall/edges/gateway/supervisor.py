@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD, signal.SIGHUP)
 
-MARGIN_S = 10.0
+MARGIN_S = 15.0
 """What a worker may take beyond its drain, to close what it has open, before it is killed."""
 START_S = 120.0
 """How long a worker may take until it serves: it may have to start servers of its own."""
