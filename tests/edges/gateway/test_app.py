@@ -6,6 +6,8 @@ import httpx
 import pytest
 from tests.edges.gateway.serving import (
     ADMIN,
+    APPROVER,
+    CALLER,
     TOOLS,
     add,
     asking,
@@ -39,6 +41,47 @@ async def test_tools_are_listed_with_what_a_caller_needs() -> None:
         "notReleased": 0,
         "blocked": 0,
     }
+
+
+async def test_the_brief_view_is_a_part_of_the_full_one_and_has_the_same_counts() -> None:
+    async with asking([*TOOLS, *(_numbered(number) for number in range(250))]) as client:
+        full = (await client.get("/tools")).json()
+        brief = (await client.get("/tools", params={"view": "brief"})).json()
+        wrong = await client.get("/tools", params={"view": "short"})
+
+    assert len(full["tools"]) == 253
+    left_out = full["tools"][0].keys() - brief["tools"][0].keys()
+    assert left_out >= {"inputSchema", "outputSchema", "policy", "annotations"}
+    kept = brief["tools"][0].keys()
+    assert brief["tools"] == [{key: tool[key] for key in kept} for tool in full["tools"]]
+    assert brief["counts"] == full["counts"]
+    assert wrong.status_code == 400
+
+
+def _numbered(number: int) -> Tool:
+    async def run(_: object, __: object) -> str:
+        return "done"
+
+    return Tool(f"tool_{number}", "One of many.", {"type": "object"}, run)
+
+
+@pytest.mark.parametrize(
+    ("token", "name", "may"),
+    [
+        (CALLER, "caller", ["call"]),
+        (APPROVER, "approver", ["approve"]),
+        (ADMIN, "admin", ["call", "approve", "admin"]),
+        (None, "nobody", []),
+    ],
+)
+async def test_a_client_is_told_who_it_is_and_what_it_may_do(
+    token: str | None, name: str, may: list[str]
+) -> None:
+    async with asking(**with_tokens(), token=token) as client:
+        said = (await client.get("/client")).json()
+
+    assert said["name"] == name
+    assert [scope for scope, granted in said["may"].items() if granted] == may
 
 
 async def test_under_the_gateway_policy_web_checks_need_approval() -> None:

@@ -7,10 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from playwright.async_api import async_playwright, expect
-from tests.edges.gateway.serving import ADMIN, listening, with_tokens
+from tests.edges.gateway.serving import ADMIN, APPROVER, listening, with_tokens
 from tests.found import npm_package, program
 
-from seawall import Annotations, ApprovalSettings, Pipeline, Policies, ToolContext, tool
+from seawall import (
+    Annotations,
+    ApprovalSettings,
+    BreakerPolicy,
+    Pipeline,
+    Policies,
+    RunPolicy,
+    Tool,
+    ToolContext,
+    tool,
+)
+from seawall.contract.span import Outcome
 from seawall.policy.ready_made import ready_made
 
 expect.set_options(timeout=20_000)  # a busy machine draws slowly
@@ -49,26 +60,34 @@ def secret(word: str) -> str:
 
 
 TOOLS = [divide, count, drop_table, secret]
+FLAGS = ["--no-sandbox", "--enable-precise-memory-info", "--js-flags=--expose-gc"]
 
 
 @asynccontextmanager
-async def page_of(pipeline: Pipeline | None = None, **context: Any) -> AsyncIterator[Page]:
+async def page_of(
+    pipeline: Pipeline | None = None,
+    *,
+    rows: int = 4,
+    tokens: tuple[str, ...] = ("admin",),
+    **context: Any,
+) -> AsyncIterator[Page]:
     """The console in Chromium; any error on the page fails the test."""
-    settings = with_tokens(console_allow=("divide", "count", "drop_*"))
-    settings["tokens"] = settings["tokens"].only("admin")
+    settings = with_tokens(console_allow=("divide", "count", "drop_*", "tool_*"))
+    settings["tokens"] = settings["tokens"].only(*tokens)
     chromium = program("chromium", "chromium-browser", "google-chrome")
     policies = Policies.load(ready_made("gateway"))
     async with (
         listening(pipeline or Pipeline(TOOLS, policies=policies), **settings) as base,
         async_playwright() as driver,
     ):
-        browser = await driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        browser = await driver.chromium.launch(executable_path=chromium, args=FLAGS)
         page = await (await browser.new_context(**context)).new_page()
         errors: list[str] = []
         page.on("pageerror", lambda error: errors.append(str(error)))
         await page.goto(base)
-        await expect(page.locator("#list button")).to_have_count(4)
-        await expect(page.locator("#live")).to_have_text("live")
+        await expect(page.locator("#list button")).to_have_count(rows)
+        if rows:
+            await expect(page.locator("#live")).to_have_text("live")
         yield page
         await browser.close()
         assert errors == []
@@ -222,3 +241,122 @@ async def test_the_accessibility_check_finds_nothing_serious(context: dict[str, 
     serious = [one for one in found["violations"] if one["impact"] in ("serious", "critical")]
     assert serious == []
     assert wide <= 0
+
+
+def many(number: int) -> list[Tool]:
+    """As many tools as a large platform has; one of them fails."""
+
+    async def run(arguments: dict[str, Any], _: Any) -> str:
+        if arguments.get("fail"):
+            raise ConnectionError
+        return "done"
+
+    schema = {"type": "object", "properties": {"fail": {"type": "boolean"}}}
+    return [
+        Tool(
+            f"tool_{index:04}",
+            f"The {index}th of many tools, with words enough to be searched in.",
+            schema,
+            run,
+            annotations=Annotations.for_reading(),
+            category=f"group {index % 7}",
+        )
+        for index in range(number)
+    ]
+
+
+async def test_thousands_of_tools_are_listed_by_pages_and_looked_at_one_by_one() -> None:
+    breaker = BreakerPolicy(threshold=1)
+    policies = Policies(default=RunPolicy(breaker=breaker, max_retries=0, timeout_s=5))
+    pipeline = Pipeline(many(5_000), policies=policies)
+    async with page_of(pipeline, rows=100) as page:
+        await expect(page.locator("#shown")).to_have_text("5000 of 5000 tools, 1 to 100 shown")
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url.partition("/")[2]))
+        before = await heap(page)
+
+        await pipeline.call("tool_0007", {"fail": True})
+        for index in range(2_000):
+            await pipeline.call(f"tool_{index % 150:04}", {})
+            if index % 100 == 0:
+                await page.wait_for_timeout(20)
+        row = page.locator("#list li", has_text="tool_0007")
+        await expect(row).to_contain_text("circuit open")
+        await expect(page.locator("#spans tr")).to_have_count(50)
+        assert asked == []
+        assert await heap(page) - before < 8
+
+        await page.fill("#search", "4999")
+        await expect(page.locator("#list .name")).to_have_text(["tool_4999"])
+        took_ms = await page.evaluate(SEARCHING)
+        assert took_ms < 250
+
+        await page.fill("#search", "")
+        await page.focus("#more")
+        await page.keyboard.press("Enter")
+        await expect(page.locator("#shown")).to_contain_text("101 to 200 shown")
+        await expect(page.locator("#list button").first).to_be_focused()
+        await expect(page.locator("#list .name").first).to_have_text("tool_0100")
+        await page.click("#earlier")
+        await expect(page.locator("#earlier")).to_be_disabled()
+        await expect(page.locator("#list .name").first).to_have_text("tool_0000")
+
+
+SEARCHING = """() => {
+  const search = document.getElementById("search");
+  const began = performance.now();
+  for (const text of ["t", "to", "tool", "tool_1", "of many", "words", "none such"]) {
+    search.value = text;
+    search.dispatchEvent(new Event("input"));
+    document.body.offsetHeight;
+  }
+  return (performance.now() - began) / 7;
+}"""
+
+
+async def heap(page: Page) -> float:
+    """MiB that the page holds."""
+    return float(await page.evaluate("gc(), gc(), performance.memory.usedJSHeapSize / 1048576"))
+
+
+async def test_tools_that_come_and_go_are_seen() -> None:
+    pipeline = Pipeline(TOOLS)
+    async with page_of(pipeline) as page:
+        await page.click("[data-key=count]")
+        pipeline.registry.register(many(1)[0])
+        await expect(page.locator("#list .name")).to_have_count(5)
+        await expect(page.locator("#counts")).to_contain_text("5all")
+        pipeline.registry.unregister("count")
+        await expect(page.locator("#list .name")).to_have_count(4)
+        await expect(page.locator("#detail")).to_contain_text("This tool is gone")
+
+
+async def test_a_token_that_may_only_approve_sees_and_answers_what_waits() -> None:
+    policies = Policies.load(ready_made("gateway"))
+    pipeline = Pipeline(TOOLS, policies=policies, approvals=ApprovalSettings())
+    await pipeline.call("drop_table", {"name": "users"})
+    async with page_of(pipeline, rows=0, tokens=("caller", "approver", "admin")) as page:
+        await expect(page.locator("#banner")).to_contain_text("wants a token")
+        await page.click("#open-token")
+        await page.fill("#token", APPROVER)
+        await page.keyboard.press("Enter")
+        await expect(page.locator("#who")).to_have_text(
+            "You are approver: may see and answer approvals;"
+            " may not list and call tools, open and close circuits."
+        )
+        await expect(page.locator("#banner")).to_be_hidden()
+        await expect(page.locator("#list")).to_contain_text("give a token that may call")
+        for part in ("#filters", "#pages", "#counts", "#detail", "#spans"):
+            await expect(page.locator(part)).to_be_hidden()
+        await expect(page.locator("#live")).to_have_text("live")
+        await expect(page.locator("#approvals pre")).to_contain_text("users")
+
+        await pipeline.call("drop_table", {"name": "orders"})
+        await expect(page.locator("#approvals pre")).to_have_count(2)
+        await page.locator("#approvals button.primary").last.click()
+        await expect(page.locator("#approvals pre")).to_have_count(1)
+        await page.get_by_role("button", name="Deny").click()
+        await expect(page.locator("#approvals")).to_contain_text("Nothing waits.")
+
+    spans = pipeline.trace.spans(tool="drop_table")
+    assert [span.outcome for span in spans].count(Outcome.SUCCESS) == 1

@@ -21,6 +21,7 @@ from seawall.edges.gateway.guard import Guard
 from seawall.edges.gateway.openapi import document
 from seawall.edges.gateway.settings import GatewaySettings
 from seawall.edges.gateway.sharing import sharing
+from seawall.edges.gateway.tokens import SCOPES
 from seawall.edges.gateway.views import MAX_SPANS, Views
 from seawall.orchestration.unknown import no_such_tool
 
@@ -52,8 +53,8 @@ class Gateway:
         self.pipeline = pipeline
         self.settings = settings
         self.calls = Calls(pipeline, settings)
-        self.events = Events(pipeline, _whose(settings))
         self.views = Views(pipeline, settings.console_allow, _whose(settings))
+        self.events = Events(pipeline, self.views, _whose(settings))
         store = None if pipeline.shared is None else pipeline.shared.buckets
         self._guard = Guard(settings, pipeline.clock.now, store)
         self.approvals = ApprovalDesk(
@@ -146,7 +147,8 @@ class Gateway:
         serving, answering = self._serving, self._answering
         routes = [
             Route(CALL, serving("call", self._call), methods=["POST"]),
-            _get("/tools", answering("call", lambda _: json_answer(self.views.tools()))),
+            _get("/client", answering(None, _client)),
+            _get("/tools", answering("call", self._tools)),
             _get("/tools/{name}", answering("call", self._tool)),
             _get("/traces", answering("call", self._traces)),
             _get("/usage", answering("call", lambda _: json_answer(self.views.usage()))),
@@ -156,7 +158,7 @@ class Gateway:
             _get("/approvals", answering("approve", self.approvals.listed)),
             # One route for both, so that `Allow` names both.
             Route("/approvals/{id}", answering(None, self._approval), methods=["GET", "POST"]),
-            _get("/events", serving("call", self.events.serve)),
+            _get("/events", serving(None, self._events)),
             _get("/metrics", answering("call", self._metrics)),
             _get("/healthz", answering(None, lambda _: json_answer({"status": "ok"}))),
             _get("/readyz", answering(None, self._ready)),
@@ -190,6 +192,17 @@ class Gateway:
         await self._guard.count(asked.client)
         await self.calls.serve(asked, released=self.views.released)
 
+    async def _events(self, asked: Asked) -> None:
+        if not asked.client.may("approve"):
+            self._guard.demand(asked, "call")
+        await self.events.serve(asked)
+
+    async def _tools(self, asked: Asked) -> Answer:
+        view = asked.query().get("view", "full")
+        if view not in ("full", "brief"):
+            raise Refused(bad_request("view must be full or brief"))
+        return json_answer(await self.views.tools(brief=view == "brief"))
+
     def _tool(self, asked: Asked) -> Answer:
         name = asked.part("name")
         tool = self.pipeline.registry.get(name)
@@ -214,6 +227,7 @@ class Gateway:
             raise Refused(_one_worker_alone(name, self.settings.workers))
         change_it = {"open": breakers.open, "close": breakers.close, "reset": breakers.reset}
         change_it[change.action](name)
+        self.events.touched(name)
         return json_answer({"tool": name, "state": breakers.state(name)})
 
     def _workers(self) -> dict[str, Any]:
@@ -281,6 +295,12 @@ class _Endpoint:
         if self._scope is not None:
             self._guard.demand(asked, self._scope)
         await self._serve(asked)
+
+
+def _client(asked: Asked) -> Answer:
+    """Say who asks, and what that client may do."""
+    client = asked.client
+    return json_answer({"name": client.name, "may": {one: client.may(one) for one in SCOPES}})
 
 
 def _of_router(error: HTTPException, asked: Asked) -> Answer:

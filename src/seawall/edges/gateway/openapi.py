@@ -7,6 +7,7 @@ from typing import Any
 
 from seawall import __version__
 from seawall.contract.approval import ApprovalStatus
+from seawall.edges.gateway.tokens import SCOPES
 
 Schema = dict[str, Any]
 
@@ -56,7 +57,8 @@ def document() -> Schema:
 
 def _paths() -> Schema:
     return {
-        "/tools": {"get": _reading("List the tools", "Tools")},
+        "/client": {"get": _reading("Say who asks, and what that client may do", "Client")},
+        "/tools": {"get": _reading("List the tools", "Tools", parameters=[_VIEW])},
         "/tools/{name}": {
             "get": _reading("Show one tool", "Tool", parameters=[_NAME], extra=("404",))
         },
@@ -70,7 +72,7 @@ def _paths() -> Schema:
         "/approvals": {"get": _reading("List approvals", "Approvals", parameters=[_STATUS])},
         "/approvals/{id}": {"get": _approval(), "post": _DECISION},
         "/metrics": {"get": _text("Metrics for Prometheus", "text/plain")},
-        "/events": {"get": _text("Spans and approvals as they happen", "text/event-stream")},
+        "/events": {"get": _text("Spans, tools and approvals as they change", "text/event-stream")},
         "/healthz": {"get": _open("Whether it is there")},
         "/readyz": {"get": _open("Whether it takes calls", "503")},
     }
@@ -162,6 +164,12 @@ _HEADERS: Schema = {
         "description": "`true` if the answer is that of an earlier call.",
         "schema": {"type": "string"},
     },
+}
+_VIEW: Schema = {
+    "name": "view",
+    "in": "query",
+    "description": "`brief` leaves out schemas, annotations, policy and example.",
+    "schema": {"enum": ["full", "brief"], "default": "full"},
 }
 _TRACE: list[Schema] = [
     {"name": "limit", "in": "query", "schema": {"type": "integer", "minimum": 0, "maximum": 1000}},
@@ -266,26 +274,29 @@ def _schemas() -> dict[str, Schema]:
             "verdicts": _list(text),
         }
     )
+    brief: Schema = {
+        "name": text,
+        "title": maybe_text,
+        "description": text,
+        "riskLevel": {"enum": ["low", "medium", "high"]},
+        "needConfirm": flag,
+        "state": {"enum": ["runnable", "not_released", "locked", "blocked"]},
+        "quarantined": maybe_text,
+        "family": maybe_text,
+        "category": text,
+        "breaker": maybe_text,
+        "rate": anything,
+    }
     tool = _object(
         {
-            "name": text,
-            "title": maybe_text,
-            "description": text,
+            **brief,
             "inputSchema": {"type": "object"},
             "outputSchema": anything,
             "annotations": {"type": "object"},
-            "riskLevel": {"enum": ["low", "medium", "high"]},
-            "needConfirm": flag,
-            "state": {"enum": ["runnable", "not_released", "locked", "blocked"]},
-            "quarantined": maybe_text,
-            "family": maybe_text,
-            "category": text,
             "tags": _list(text),
             "retrySafe": flag,
             "policy": anything,
             "example": anything,
-            "breaker": maybe_text,
-            "rate": anything,
         }
     )
     counted = ("all", "runnable", "needsApproval", "notReleased", "blocked")
@@ -346,9 +357,14 @@ def _schemas() -> dict[str, Schema]:
                 "approval": maybe_text,
             }
         ),
+        "Client": _object({"name": text, "may": _object(dict.fromkeys(SCOPES, flag))}),
+        "BriefTool": _object(brief),
         "Tool": tool,
         "Tools": _object(
-            {"tools": _list(_ref("Tool")), "counts": _object(dict.fromkeys(counted, count))}
+            {
+                "tools": _list({"anyOf": [_ref("Tool"), _ref("BriefTool")]}),
+                "counts": _object(dict.fromkeys(counted, count)),
+            }
         ),
         "Spans": _object({"spans": _list(span), "histogram": {"type": "object"}, "dropped": count}),
         "Usages": _object({"tools": _list(usage)}),

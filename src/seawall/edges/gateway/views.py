@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 MAX_SPANS = 1_000
 """Spans in one answer."""
+AT_ONCE = 100
+"""Tools that are described before somebody else has a turn."""
 
 
 class Views:
@@ -45,36 +47,46 @@ class Views:
         allowed = self._console_allow
         return allowed is None or any(fnmatch.fnmatchcase(tool, pattern) for pattern in allowed)
 
-    def tools(self) -> dict[str, Any]:
-        """List all tools."""
-        registry = self._pipeline.registry
-        listed = [self.tool(tool) for tool in registry]
+    async def tools(self, *, brief: bool = False) -> dict[str, Any]:
+        """List all tools. However many they are, calls go on meanwhile."""
+        view = self.brief if brief else self.tool
+        listed: list[dict[str, Any]] = []
+        for tool in tuple(self._pipeline.registry):
+            listed.append(view(tool))
+            if len(listed) % AT_ONCE == 0:
+                await self._pipeline.clock.sleep(0)
         return {"tools": listed, "counts": _counts(listed)}
 
     def tool(self, tool: Tool) -> dict[str, Any]:
         """Everything that a caller may want to know of one tool."""
+        policy = self._pipeline.policy_of(tool.name)
+        declared = declaration(tool)
+        return {
+            **self.brief(tool),
+            "inputSchema": declared["inputSchema"],
+            "outputSchema": declared.get("outputSchema"),
+            "annotations": tool.annotations.to_mcp(),
+            "tags": list(tool.tags),
+            "retrySafe": tool.retry_safe,
+            "policy": None if policy is None else msgspec.to_builtins(policy),
+            "example": _example(tool),
+        }
+
+    def brief(self, tool: Tool) -> dict[str, Any]:
+        """What a list of tools shows of one."""
         pipeline = self._pipeline
         action = pipeline.decision_for(tool).action
         quarantined = pipeline.registry.quarantine_reason(tool.name)
-        policy = pipeline.policy_of(tool.name)
-        declared = declaration(tool)
         return {
             "name": tool.name,
             "title": tool.title,
             "description": tool.description,
-            "inputSchema": declared["inputSchema"],
-            "outputSchema": declared.get("outputSchema"),
-            "annotations": tool.annotations.to_mcp(),
             "riskLevel": Risk(tool.effective_risk).name.lower(),
             "needConfirm": action is Action.ASK,
             "state": self._state(tool.name, action, quarantined),
             "quarantined": quarantined,
             "family": tool.family,
             "category": tool.category,
-            "tags": list(tool.tags),
-            "retrySafe": tool.retry_safe,
-            "policy": None if policy is None else msgspec.to_builtins(policy),
-            "example": _example(tool),
             "breaker": pipeline.breakers.find_state(tool.name),
             "rate": self._rate(tool.name),
         }

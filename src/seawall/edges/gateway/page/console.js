@@ -1,8 +1,13 @@
 // The page draws what the gateway says and nothing else. Texts are set as text, never as markup.
 
 const $ = (id) => document.getElementById(id);
-const store = { tools: [], counts: {}, spans: [], approvals: [], chosen: null, state: "all", waiting: null };
+const store = {
+  may: {}, tools: new Map(), spans: [], approvals: [], // what the gateway said
+  state: "all", page: 0, // which tools are listed
+  chosen: null, detail: null, waiting: null, // the tool that is looked at
+};
 const MAX_SPANS = 200;
+const PAGE = 100; // rows of the list at once, however many tools there are
 
 const STATES = {
   runnable: ["runnable", "good"],
@@ -17,7 +22,7 @@ const COUNTS = [
   ["not_released", "not released"],
   ["blocked", "blocked"],
 ];
-const COUNT_KEYS = { all: "all", runnable: "runnable", locked: "needsApproval", not_released: "notReleased", blocked: "blocked" };
+const isIn = (state, tool) => state === "all" || (state === "locked" ? tool.needConfirm : tool.state === state);
 
 // Characters that are not seen, or turn the order of others, would let a call look like another.
 const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\u{e0000}-\u{e007f}]/gu;
@@ -94,45 +99,72 @@ function warn(message) {
 
 async function load() {
   try {
+    const { name, may } = await ask("/client");
     const [tools, spans, approvals] = await Promise.all([
-      ask("/tools"), ask(`/traces?limit=${MAX_SPANS}`), loadApprovals(),
+      may.call ? ask("/tools?view=brief") : null,
+      may.call ? ask(`/traces?limit=${MAX_SPANS}`) : null,
+      may.approve ? ask("/approvals?status=pending") : null,
     ]);
-    Object.assign(store, { tools: tools.tools, counts: tools.counts, spans: spans.spans, approvals });
-    warn("");
+    Object.assign(store, { may, spans: spans?.spans ?? [], approvals: approvals?.approvals ?? [] });
+    store.tools = new Map((tools?.tools ?? []).map((tool) => [tool.name, taken(tool)]));
+    drawWho(name);
+    warn(may.call || may.approve ? "" : "This gateway wants a token: choose Token… above.");
   } catch (error) {
     warn(error.status === 401 ? "This gateway wants a token: choose Token… above." : error.message);
   }
   draw();
 }
 
-async function loadApprovals() {
-  try {
-    return (await ask("/approvals?status=pending")).approvals;
-  } catch (error) {
-    if (error.status === 401 || error.status === 403) return null; // no token that may see them
-    throw error;
+// Written in small letters once, so that a search need not do it for each tool at each key.
+const taken = (tool) => ({ ...tool, words: `${tool.name} ${tool.title ?? ""} ${tool.description}`.toLowerCase() });
+
+// What changed of some tools. Only where they came, went or moved is the list drawn anew.
+function changed({ all, tools, defined, gone }) {
+  if (all) return later(load);
+  let moved = gone.length > 0;
+  for (const name of gone) store.tools.delete(name);
+  for (const tool of tools) {
+    const before = store.tools.get(tool.name);
+    moved ||= !before || ["state", "needConfirm", "riskLevel", "family", "category"].some((key) => before[key] !== tool[key]);
+    store.tools.set(tool.name, taken(tool));
+    if (!moved) drawRow(tool);
   }
+  if (moved) {
+    drawCounts();
+    drawFamilies();
+    drawList();
+  }
+  if (defined.includes(store.chosen)) describe(store.chosen);
+  else if (gone.includes(store.chosen)) leave();
+  else drawFacts();
 }
 
-// One refresh for a burst of events.
-let refreshing = null;
-function refresh() {
-  refreshing ??= setTimeout(async () => {
-    refreshing = null;
-    try {
-      const tools = await ask("/tools");
-      Object.assign(store, { tools: tools.tools, counts: tools.counts, approvals: await loadApprovals() });
-      draw();
-    } catch (error) {
-      warn(error.message);
-    }
-  }, 400);
+function decided(approval) {
+  const others = store.approvals.filter((one) => one.id !== approval.id);
+  store.approvals = approval.status === "pending" ? [approval, ...others] : others;
+  drawApprovals();
+}
+
+// Once for a burst.
+const coming = new Map();
+function later(work, wait = 400) {
+  if (coming.has(work)) return;
+  coming.set(work, setTimeout(() => {
+    coming.delete(work);
+    work();
+  }, wait));
 }
 
 // A stream tells what the token may know that it was asked for with: another token, another stream.
 let watching = new AbortController();
 function watchAnew() {
   watching.abort();
+}
+
+function noted(span) {
+  store.spans.unshift(span);
+  store.spans.length = Math.min(store.spans.length, MAX_SPANS);
+  later(drawSpans, 100);
 }
 
 async function watch() {
@@ -142,21 +174,19 @@ async function watch() {
     try {
       const response = await fetch("/events", { headers: headers(), signal: watching.signal });
       if (!response.ok) throw new Error(String(response.status));
+      await load(); // what was missed before there was a stream
       $("live").textContent = "live";
       wait = 500;
-      refresh();
       for await (const { event, data } of eventsOf(response)) {
-        if (event === "span") {
-          store.spans.unshift(data);
-          store.spans.length = Math.min(store.spans.length, MAX_SPANS);
-          drawSpans();
-        }
         if (event === "hello" && data.workers) $("live").textContent = `live, from worker ${data.worker} of ${data.workers}`;
+        if (event === "span") noted(data);
+        if (event === "tools") changed(data);
+        if (event === "approval") decided(data);
         if (event === "resumed") showResumed(data);
-        if (event !== "hello") refresh();
       }
     } catch {
-      // The stream is asked for again below, whatever ended it.
+      // The stream is asked for again below, whatever ended it; if it cannot be had, this says why.
+      if (!watching.signal.aborted) await load();
     }
     if (watching.signal.aborted) continue;
     $("live").textContent = "not live: asking again";
@@ -184,19 +214,29 @@ function keepFocus(container, redraw) {
   if (key) container.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus({ preventScroll: true });
 }
 
+function drawWho(name) {
+  const can = { call: "list and call tools", approve: "see and answer approvals", admin: "open and close circuits" };
+  const [may, not] = [true, false].map((wanted) => Object.keys(can).filter((scope) => store.may[scope] === wanted).map((scope) => can[scope]));
+  const said = [may.length ? `may ${may.join(", ")}` : null, not.length ? `may not ${not.join(", ")}` : null].filter(Boolean);
+  for (const one of document.querySelectorAll("[data-needs-call]")) one.hidden = !store.may.call;
+  $("who").textContent = `You are ${visible(name)}: ${said.join("; ")}.`;
+}
+
 function drawCounts() {
+  const tools = [...store.tools.values()];
+  const counts = Object.fromEntries(COUNTS.map(([state]) => [state, tools.filter((tool) => isIn(state, tool)).length]));
   keepFocus($("counts"), () => {
     $("counts").replaceChildren(...COUNTS.map(([state, words]) =>
       el("li", {}, el("button", {
         type: "button", "data-key": state, "aria-pressed": String(store.state === state),
-        onclick: () => { store.state = state; drawCounts(); drawList(); },
-      }, el("b", {}, String(store.counts[COUNT_KEYS[state]] ?? 0)), words))));
+        onclick: () => { store.state = state; drawCounts(); filter(); },
+      }, el("b", {}, String(counts[state])), words))));
   });
 }
 
 function drawFamilies() {
   const select = $("family");
-  const families = [...new Set(store.tools.map(familyOf))].sort();
+  const families = [...new Set([...store.tools.values()].map(familyOf))].sort();
   const shown = [...select.options].slice(1).map((option) => option.value);
   if (families.join("\n") === shown.join("\n")) return;
   const chosen = select.value;
@@ -206,44 +246,98 @@ function drawFamilies() {
 
 const familyOf = (tool) => tool.family ?? tool.category;
 
-function fits(tool) {
+function fitting() {
   const wanted = $("search").value.trim().toLowerCase();
-  const inState = store.state === "all" || (store.state === "locked" ? tool.needConfirm : tool.state === store.state);
-  return inState
-    && (!$("risk").value || tool.riskLevel === $("risk").value)
-    && (!$("family").value || familyOf(tool) === $("family").value)
-    && (!$("confirm").checked || tool.needConfirm)
-    && (!wanted || `${tool.name} ${tool.title ?? ""} ${tool.description}`.toLowerCase().includes(wanted));
+  const risk = $("risk").value, family = $("family").value, confirm = $("confirm").checked;
+  return [...store.tools.values()].filter((tool) => isIn(store.state, tool)
+    && (!risk || tool.riskLevel === risk)
+    && (!family || familyOf(tool) === family)
+    && (!confirm || tool.needConfirm)
+    && (!wanted || tool.words.includes(wanted)));
+}
+
+function filter() {
+  store.page = 0;
+  drawList();
 }
 
 function drawList() {
-  const found = store.tools.filter(fits);
-  $("shown").textContent = `${found.length} of ${store.tools.length} tools`;
-  keepFocus($("list"), () => $("list").replaceChildren(...found.map((tool) => {
-    const [words, kind] = STATES[tool.state];
-    return el("li", {}, el("button", {
-      type: "button", "data-key": tool.name, "aria-current": String(tool.name === store.chosen),
-      onclick: () => choose(tool.name),
-    }, el("span", { class: "name" }, tool.name),
-    el("span", { class: "line" }, badge(words, kind), `${tool.riskLevel} risk`, breakerWords(tool))));
-  })));
+  if (!store.may.call) {
+    $("shown").textContent = "";
+    $("list").replaceChildren(el("li", { class: "quiet" }, "To list and call tools, give a token that may call."));
+    $("pages").hidden = true;
+    return;
+  }
+  const found = fitting();
+  const pages = Math.max(Math.ceil(found.length / PAGE), 1);
+  store.page = Math.min(store.page, pages - 1);
+  const first = store.page * PAGE;
+  const rows = found.slice(first, first + PAGE);
+  const part = pages > 1 ? `, ${first + 1} to ${first + rows.length} shown` : "";
+  $("shown").textContent = `${found.length} of ${store.tools.size} tools${part}`;
+  $("pages").hidden = pages === 1;
+  $("earlier").disabled = store.page === 0;
+  $("more").disabled = store.page === pages - 1;
+  keepFocus($("list"), () => $("list").replaceChildren(...rows.map(rowOf)));
+}
+
+function turn(pages) {
+  store.page += pages;
+  drawList();
+  $("list").scrollTop = 0;
+  $("list").querySelector("button")?.focus();
+}
+
+function rowOf(tool) {
+  const [words, kind] = STATES[tool.state];
+  return el("li", {}, el("button", {
+    type: "button", "data-key": tool.name, "aria-current": String(tool.name === store.chosen),
+    onclick: () => choose(tool.name),
+  }, el("span", { class: "name" }, tool.name),
+  el("span", { class: "line" }, badge(words, kind), `${tool.riskLevel} risk`, breakerWords(tool))));
+}
+
+const buttonOf = (name) => $("list").querySelector(`[data-key="${CSS.escape(name)}"]`);
+
+function drawRow(tool) {
+  const shown = buttonOf(tool.name)?.parentElement;
+  if (shown) keepFocus($("list"), () => shown.replaceWith(rowOf(tool)));
 }
 
 const breakerWords = (tool) => (tool.breaker && tool.breaker !== "closed" ? badge(`circuit ${tool.breaker.replace("_", "-")}`, "bad") : null);
 
-function choose(name) {
+async function choose(name) {
+  const before = store.chosen;
   store.chosen = name;
-  drawList();
-  drawDetail();
-  $("detail").focus();
+  for (const one of [before, name]) buttonOf(one ?? "")?.setAttribute("aria-current", String(one === name));
+  await describe(name);
+  if (store.chosen === name) $("detail").focus();
 }
 
-const chosenTool = () => store.tools.find((tool) => tool.name === store.chosen);
+async function describe(name) {
+  try {
+    const found = await ask(`/tools/${encodeURIComponent(name)}`);
+    if (store.chosen !== name) return; // another was chosen meanwhile
+    store.detail = found;
+    drawDetail();
+  } catch (error) {
+    warn(error.message);
+  }
+}
+
+function leave() {
+  store.chosen = store.detail = null;
+  $("detail-title").textContent = "This tool is gone";
+  $("detail-body").replaceChildren(el("p", { class: "quiet" }, "Choose another."));
+}
+
+// What was asked for when it was chosen, and what became of it since.
+const chosenTool = () => store.detail && { ...store.detail, ...store.tools.get(store.detail.name) };
 
 function drawDetail() {
   const tool = chosenTool();
   if (!tool) return;
-  $("detail-title").textContent = tool.title ? `${tool.name}: ${tool.title}` : tool.name;
+  $("detail-title").textContent = visible(tool.title ? `${tool.name}: ${tool.title}` : tool.name);
   $("detail-body").replaceChildren(
     el("p", {}, tool.description),
     el("dl", { class: "facts", id: "facts" }),
@@ -384,7 +478,6 @@ async function run(tool, form) {
     outcome.replaceChildren(el("div", { class: "outcome bad" }, "The gateway went away before it answered."));
   }
   button.dataset.busy = "false";
-  refresh();
   drawFacts();
 }
 
@@ -415,7 +508,7 @@ function showResult(tool, result) {
 // What was asked for here is shown here, once somebody has approved it and it was run.
 function showResumed({ results }) {
   const mine = results.find((result) => result.requestId === store.waiting);
-  const tool = mine && store.tools.find((one) => one.name === mine.tool);
+  const tool = mine && store.tools.get(mine.tool);
   if (tool) showResult(tool, mine);
 }
 
@@ -431,7 +524,7 @@ function blockOf(block) {
 
 function drawApprovals() {
   const list = $("approvals");
-  if (store.approvals === null) {
+  if (!store.may.approve) {
     list.replaceChildren(el("li", { class: "quiet" }, "To see and answer approvals, give a token that may approve."));
     return;
   }
@@ -466,20 +559,21 @@ function cardOf(approval, reasons) {
 
 async function answer(approval, decision, reason) {
   try {
-    await send(`/approvals/${encodeURIComponent(approval.id)}`, { decision, reason });
+    decided(await send(`/approvals/${encodeURIComponent(approval.id)}`, { decision, reason }));
     warn("");
   } catch (error) {
     warn(error.message);
+    decided(await ask(`/approvals/${encodeURIComponent(approval.id)}`).catch(() => approval));
   }
-  store.approvals = await loadApprovals();
-  drawApprovals();
   $("approvals-title").setAttribute("tabindex", "-1");
   $("approvals-title").focus();
 }
 
 // ---- what the reader does ------------------------------------------------------------------
 
-for (const id of ["search", "risk", "family", "confirm"]) $(id).addEventListener("input", drawList);
+for (const id of ["search", "risk", "family", "confirm"]) $(id).addEventListener("input", filter);
+$("earlier").addEventListener("click", () => turn(-1));
+$("more").addEventListener("click", () => turn(1));
 $("filters").addEventListener("submit", (event) => event.preventDefault());
 $("open-token").addEventListener("click", () => $("token-dialog").showModal());
 $("token-dialog").addEventListener("close", () => {
@@ -489,8 +583,6 @@ $("token-dialog").addEventListener("close", () => {
   $("token").value = "";
   if (said !== "use" && said !== "forget") return;
   watchAnew();
-  load();
 });
 
-await load();
 watch();
