@@ -5,6 +5,9 @@ from __future__ import annotations
 import ipaddress
 import socket
 
+LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
+"""Names of this machine that no page of another site can make point here."""
+
 
 def is_loopback(host: str) -> bool:
     """Whether only this machine reaches an address."""

@@ -10,10 +10,10 @@ import pytest
 from tests.edges.gateway.serving import TOOLS, listening
 
 from seawall import Pipeline
-from seawall.edges.gateway.asked import WHOLE
 from seawall.edges.gateway.calls import Calls
 from seawall.edges.gateway.connection import Connection
 from seawall.edges.gateway.exchange import SHORT, Exchange, address_of
+from seawall.edges.requests import WHOLE
 
 BODY = b'{"tool": "add", "arguments": {"a": 1, "b": %d}, "requestId": "%d"}'
 

@@ -13,7 +13,7 @@ from starlette.routing import Route, Router
 from seawall.contract.failure import FailureCode
 from seawall.edges.gateway.answers import Answer, answer_of, json_answer, refusal
 from seawall.edges.gateway.approvals import ApprovalDesk
-from seawall.edges.gateway.asked import Asked, Gone, Refused, bad_request
+from seawall.edges.gateway.asked import Asked, Refused, bad_request
 from seawall.edges.gateway.calls import Calls
 from seawall.edges.gateway.console import console_answer
 from seawall.edges.gateway.events import Events
@@ -23,12 +23,13 @@ from seawall.edges.gateway.settings import GatewaySettings
 from seawall.edges.gateway.sharing import sharing
 from seawall.edges.gateway.tokens import SCOPES
 from seawall.edges.gateway.views import MAX_SPANS, Views
+from seawall.edges.requests import Gone
 from seawall.orchestration.unknown import no_such_tool
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-    from seawall.edges.gateway.asked import Message, Receive, Send
+    from seawall.edges.requests import Message, Receive, Send
     from seawall.orchestration.pipeline import Pipeline
     from seawall.pipeline.clock import Timer
 

@@ -12,12 +12,13 @@ import msgspec
 
 from seawall.contract.failure import FailureCode
 from seawall.edges.gateway.answers import CLIENT_GONE, STOPPED, Answer, answer_of, refusal
-from seawall.edges.gateway.asked import Gone, Refused, bad_request, identifier
+from seawall.edges.gateway.asked import Refused, bad_request, identifier
 from seawall.edges.gateway.kept_answers import REPLAYED, KeptAnswers
 from seawall.edges.gateway.quota import quota_headers
 from seawall.edges.gateway.sessions import Sessions
 from seawall.edges.gateway.state_answers import Held, StateAnswers, ledger_replay
 from seawall.edges.gateway.stream import Stream, event_of
+from seawall.edges.requests import Gone, ended_first
 from seawall.pipeline.clock import Deadlines, SystemClock
 
 if TYPE_CHECKING:
@@ -112,17 +113,13 @@ class Calls:
         running = asyncio.ensure_future(work)
         self._detached.add(running)
         running.add_done_callback(self._ended)
-        gone = asyncio.ensure_future(asked.gone())
         try:
-            await asyncio.wait((running, gone), return_when=asyncio.FIRST_COMPLETED)
+            if not await ended_first(running, asked):
+                raise Gone
         except asyncio.CancelledError:
             if not self.stopping:
                 raise
             return call.broken_off()
-        finally:
-            gone.cancel()
-        if not running.done():
-            raise Gone
         return call.broken_off() if running.cancelled() else running.result()
 
     def _ended(self, running: asyncio.Task[Answer]) -> None:
@@ -182,7 +179,7 @@ class _Watch:
         self._watching = asyncio.ensure_future(self._watch())
 
     async def _watch(self) -> None:
-        await self._asked.gone()
+        await self._asked.until_gone()
         self._gone = True
         self._task.cancel(CLIENT_GONE)
 

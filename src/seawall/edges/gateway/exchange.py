@@ -21,7 +21,8 @@ from uvicorn.protocols.http.httptools_impl import (
 
 from seawall.contract.failure import FailureCode
 from seawall.edges.gateway.answers import refusal
-from seawall.edges.gateway.asked import NO_SNIFF, WHOLE
+from seawall.edges.gateway.asked import NO_SNIFF
+from seawall.edges.requests import WHOLE
 
 if TYPE_CHECKING:
     from seawall.edges.gateway.answers import Headers

@@ -11,11 +11,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seawall.contract.failure import FailureCode
-from seawall.edges.addresses import without_port
 from seawall.edges.gateway.answers import refusal
-from seawall.edges.gateway.asked import Refused, bad_request
+from seawall.edges.gateway.asked import ONCE, Refused, bad_request
 from seawall.edges.gateway.client_rates import ClientRates
 from seawall.edges.gateway.tokens import Client
+from seawall.edges.requests import Hosts, bearer_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,10 +31,6 @@ ANYBODY = Client("anybody", frozenset({"call"}))
 NOBODY = Client("nobody", frozenset())
 
 _CHALLENGE = ((b"www-authenticate", b'Bearer realm="seawall"'),)
-_SCHEME = b"bearer "
-
-MAX_SEEN_HOSTS = 64
-"""A name may come with any port."""
 
 
 class Guard:
@@ -46,9 +42,7 @@ class Guard:
         now: Callable[[], float],
         store: BucketStore | None = None,
     ) -> None:
-        self._hosts = settings.hosts
-        self._seen_hosts: set[bytes] = set()
-        """Hosts as they were sent, and found to be ours: nearly every request sends the same."""
+        self._hosts = Hosts(settings.hosts)
         self._tokens = settings.tokens
         self._without = NOBODY if settings.asks_callers else ANYBODY
         self._max_header_bytes = settings.max_header_bytes
@@ -67,22 +61,15 @@ class Guard:
         headers = asked.headers
         if asked.header_bytes > self._max_header_bytes:
             raise Refused(_too_many(self._max_header_bytes))
-        if repeated := asked.repeated():
+        if repeated := asked.repeated(ONCE):
             raise Refused(bad_request(f"the header {repeated} came more than once"))
         host = headers.get(b"host", b"")
-        if host not in self._seen_hosts:
-            self._check_host(host)
+        if host not in self._hosts:
+            raise Refused(_wrong_host(host))
         origin = headers.get(b"origin")
         if origin is not None and origin.lower().partition(b"://")[2] != host.lower():
             raise Refused(_wrong_origin())
         asked.client = self._client(headers.get(b"authorization"))
-
-    def _check_host(self, sent: bytes) -> None:
-        host = sent.decode("latin-1").lower()
-        if host not in self._hosts and without_port(host) not in self._hosts:
-            raise Refused(_wrong_host(host))
-        if len(self._seen_hosts) < MAX_SEEN_HOSTS:
-            self._seen_hosts.add(sent)
 
     def demand(self, asked: Asked, scope: str) -> None:
         """Refuse a client that lacks a scope."""
@@ -109,9 +96,10 @@ class Guard:
     def _client(self, authorization: bytes | None) -> Client:
         if authorization is None:
             return self._without
-        if authorization[:7].lower() != _SCHEME:
+        token = bearer_in(authorization)
+        if token is None:
             raise Refused(_unauthenticated("the Authorization header must say `Bearer TOKEN`"))
-        found = self._tokens.client_of(authorization[7:].strip())
+        found = self._tokens.client_of(token)
         if found is None:
             raise Refused(_unauthenticated("this token is not known here"))
         return found
@@ -127,7 +115,8 @@ def _unauthenticated(message: str) -> Answer:
     )
 
 
-def _wrong_host(host: str) -> Answer:
+def _wrong_host(sent: bytes) -> Answer:
+    host = sent.decode("latin-1").lower()
     return refusal(
         FailureCode.PERMISSION_DENIED,
         "host_not_allowed",

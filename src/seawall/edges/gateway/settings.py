@@ -8,11 +8,9 @@ from pathlib import Path
 import msgspec
 
 from seawall.contract.errors import ConfigurationError, Fault
-from seawall.edges.addresses import is_loopback
+from seawall.edges.addresses import LOOPBACK_NAMES, is_loopback
 from seawall.edges.gateway.tokens import Tokens
 from seawall.layers.rate_limit.strategies import parse_rate
-
-LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
 class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from seawall.edges.gateway.asked import FIXED
+from seawall.edges.requests import ended_first
 
 if TYPE_CHECKING:
     from seawall.edges.gateway.asked import Asked
@@ -83,14 +84,11 @@ class Stream:
     async def drain_until_gone(self) -> None:
         """Send events until `end`, or until the client has gone."""
         sending = asyncio.ensure_future(self.drain(PAUSE_S))
-        gone = asyncio.ensure_future(self._asked.gone())
         try:
-            await asyncio.wait((sending, gone), return_when=asyncio.FIRST_COMPLETED)
+            if await ended_first(sending, self._asked):
+                await self.close()
         finally:
             sending.cancel()
-            gone.cancel()
-        if not gone.done():
-            await self.close()
 
     async def close(self, event: bytes = b"") -> None:
         """Send the last event."""

@@ -17,7 +17,11 @@ def a_request(*headers: tuple[str, str]) -> Request:
         "path": "/mcp",
         "headers": [(name.encode(), value.encode("latin-1")) for name, value in headers],
     }
-    return Request(scope, None, None)
+
+    async def nothing(*_: Any) -> Any:
+        raise AssertionError
+
+    return Request(scope, nothing, nothing)
 
 
 def status(door: Doorkeeper, *headers: tuple[str, str]) -> int:
@@ -56,6 +60,7 @@ def test_a_request_without_a_host_or_with_two_is_refused() -> None:
         ("https://tools.example", 200),
         ("https://evil.example", 403),
         ("null", 403),
+        ("http://[", 403),
         ("file://localhost", 403),
         ("http://localhost.evil.example", 403),
     ],

@@ -325,7 +325,7 @@ class Relay:
     def forwarded(self, request: Request) -> Headers:
         """The request's headers as the server is to get them."""
         left_out = {*HOP_BY_HOP, *([b"authorization"] if self._strip else [])}
-        return [(name, value) for name, value in request.headers if name not in left_out]
+        return [(name, value) for name, value in request.sent if name not in left_out]
 
     def open(
         self,

@@ -348,7 +348,7 @@ def _rejection(request: Request, message: Message) -> tuple[int, bytes] | None:
         find_duplicated_routing_header,
     )
 
-    pairs = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in request.headers]
+    pairs = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in request.sent]
     twice = find_duplicated_routing_header(pairs)
     found = classify_inbound_request(messages.decoded(message.raw), headers=dict(pairs))
     request_id = message.envelope.id if message.envelope.is_request else None
