@@ -84,6 +84,12 @@ async def test_a_client_is_told_who_it_is_and_what_it_may_do(
     assert [scope for scope, granted in said["may"].items() if granted] == may
 
 
+@pytest.mark.parametrize("address", ["/traces?limit=", "/tools?view=", "/approvals?status="])
+async def test_a_parameter_that_is_there_but_empty_is_refused(address: str) -> None:
+    async with asking(**with_tokens(), token=ADMIN) as client:
+        assert (await client.get(address)).status_code == 400
+
+
 async def test_under_the_gateway_policy_web_checks_need_approval() -> None:
     pipeline = Pipeline(bundled(), policies=Policies.load(ready_made("gateway")))
     async with asking(pipeline=pipeline) as client:

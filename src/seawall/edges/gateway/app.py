@@ -216,7 +216,8 @@ class Gateway:
         limit = query.get("limit", "100")
         if not limit.isascii() or not limit.isdigit() or int(limit[:9]) > MAX_SPANS:
             raise Refused(bad_request(f"limit must be a whole number from 0 to {MAX_SPANS}"))
-        return json_answer(self.views.spans(int(limit), query.get("tool"), query.get("requestId")))
+        tool, request_id = query.get("tool") or None, query.get("requestId") or None
+        return json_answer(self.views.spans(int(limit), tool, request_id))
 
     async def _breaker(self, asked: Asked) -> Answer:
         change = await asked.json(self.settings.max_body_bytes, _read_change)

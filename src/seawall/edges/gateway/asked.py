@@ -71,7 +71,7 @@ class Asked(Incoming):
         """The parameters behind the question mark; the last of each name."""
         text = self.scope["query_string"].decode("latin-1")
         try:
-            return dict(parse_qsl(text, max_num_fields=MAX_FIELDS))
+            return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=MAX_FIELDS))
         except ValueError as error:
             said = f"an address may have {MAX_FIELDS} parameters"
             raise Refused(bad_request(said)) from error

@@ -27,7 +27,9 @@ MAX_VIEWERS = 100
 class Events:
     """Everybody who looks, each with a bounded queue of its own."""
 
-    def __init__(self, pipeline: Pipeline, views: Views, hello: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self, pipeline: Pipeline, views: Views, hello: dict[str, Any] | None = None
+    ) -> None:
         self._hello = hello or {}
         self.meanwhile: Callable[[], Coroutine[Any, Any, None]] | None = None
         """What is done as long as somebody looks."""

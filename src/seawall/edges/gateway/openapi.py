@@ -153,8 +153,8 @@ _KEY: Schema = {
 _ACCEPT: Schema = {
     "name": "Accept",
     "in": "header",
-    "description": "text/event-stream gives progress as it comes, then the result.",
-    "schema": {"type": "string", "enum": ["application/json", "text/event-stream"]},
+    "description": "text/event-stream gives progress as it comes, then the result; else JSON.",
+    "schema": {"type": "string", "examples": ["application/json", "text/event-stream"]},
 }
 _HEADERS: Schema = {
     "Retry-After": {"description": "Seconds.", "schema": {"type": "integer"}},
