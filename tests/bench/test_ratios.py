@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.bench.measure import Row
-from tests.bench.ratios import Results, bound, series, store, stored, worse
+from tests.bench.ratios import Results, bound, persistently_worse, series, store, stored, worse
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from pathlib import Path
 
 
@@ -51,6 +52,30 @@ def test_what_is_above_its_bound_is_told_with_it_and_what_is_new_is_not() -> Non
     found = worse([row(2.6), row(2.4, name="retry"), row(9, name="new")], before)
 
     assert found == {("chain", "block"): 2.5}
+
+
+@pytest.mark.parametrize(
+    ("runs", "said"),
+    [
+        pytest.param([2.4], [], id="not worse"),
+        pytest.param([2.6, 2.4], [], id="worse once"),
+        pytest.param([2.6, 2.7, 2.4], [], id="worse twice"),
+        pytest.param(
+            [2.6, 2.7, 2.8], ["chain, against block: 2.6, 2.7, 2.8; at most 2.5"], id="each time"
+        ),
+    ],
+)
+def test_what_is_worse_in_three_runs_of_three_fails(runs: list[float], said: list[str]) -> None:
+    before = Results("3.11.7", {"chain": [row(2), row(2, name="retry")]})
+    first, *others = runs
+    asked: list[set[tuple[str, str]]] = []
+
+    def again(keys: Collection[tuple[str, str]]) -> list[Row]:
+        asked.append({*keys})
+        return [row(others[len(asked) - 1])]
+
+    assert persistently_worse([row(first), row(2, name="retry")], before, again) == said
+    assert asked == [{("chain", "block")}] * len(others)
 
 
 def test_what_is_stored_is_read_back_and_replaces_that_of_this_python_alone(
