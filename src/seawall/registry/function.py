@@ -90,23 +90,27 @@ class _Signature:
         self._function = function
         hints = _hints(name, function)
         parameters, self._context = _parameters(name, function, hints)
-        self._model = _model(name, parameters, hints, doc)
-        self._names = [(field, info.alias) for field, info in self._model.model_fields.items()]
-        self.schema = _schema(self._model)
+        model = _model(name, parameters, hints, doc)
+        self._validate = model.__pydantic_validator__.validate_python
+        self._names = [(field, info.alias) for field, info in model.model_fields.items()]
+        self._takes_others = model.model_config["extra"] == "allow"
+        self._invalid = _pydantic_error()
+        self.schema = _schema(model)
         self.output_schema = _output_schema(hints.get("return"))
         self.executor = self._executor()
 
     def check(self, arguments: Mapping[str, Any]) -> tuple[Bound | None, tuple[Issue, ...]]:
         """Validate by pydantic: typed values, or what is wrong with them."""
-        from pydantic import ValidationError  # noqa: PLC0415  # pydantic comes with the first tool
-
         try:
-            found = self._model.model_validate(arguments)
-        except ValidationError as error:
+            found = self._validate(arguments)
+        except self._invalid as error:
             return None, tuple(issue_of(fault) for fault in error.errors(include_url=False))
         # Each field as it is: `model_dump` would turn nested models back into mappings.
-        values = {name: getattr(found, field) for field, name in self._names}
-        return Bound(values | (found.model_extra or {})), ()
+        fields = found.__dict__
+        values = Bound({name: fields[field] for field, name in self._names})
+        if self._takes_others:
+            values.update(found.model_extra or {})
+        return values, ()
 
     def _bound(self, arguments: Mapping[str, Any], context: Any) -> dict[str, Any]:
         if type(arguments) is not Bound:
@@ -142,6 +146,12 @@ class _Signature:
             return function(**bound(arguments, context))
 
         return run_sync
+
+
+def _pydantic_error() -> Any:
+    from pydantic import ValidationError  # noqa: PLC0415  # pydantic comes with the first tool
+
+    return ValidationError
 
 
 def _hints(name: str, function: Callable[..., Any]) -> dict[str, Any]:
