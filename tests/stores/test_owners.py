@@ -157,8 +157,7 @@ async def test_processes_that_were_silent_for_a_week_are_removed_when_another_co
             await put(state, old, long_ago)
         await put(state, Owner(id="late", place=ELSEWHERE, pid=9, started=1), now - KEPT_S + 600)
 
-        await database_of(state).write(owners_of(state).sign)
-        owners_of(state).signed()
+        await owners_of(state).signed_in()
         left = await database_of(state).read(lambda c: c.execute(select(owners.c.id)))
 
     assert {row.id for row in left} == {"late", owners_of(state).me().id}

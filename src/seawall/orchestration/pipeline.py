@@ -797,6 +797,7 @@ class Pipeline:
             await self._home.finish(self._close_shared)
         self._unwatch()
         self._threads.close()
+        await self.approvals.arrears.aclose()
         self._home.close()
         if self._audit is not None:
             await self._audit.aclose()

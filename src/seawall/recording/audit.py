@@ -35,7 +35,7 @@ BATCH_S = 0.25
 
 MAX_BATCH = 500
 MAX_QUEUED = 10_000
-MAX_PAUSE_S = 30.0
+MAX_PAUSE_S = 2.0
 """The longest pause before the next try, while the store does not answer."""
 
 _WAITED_FOR = frozenset({"person", "approval"})

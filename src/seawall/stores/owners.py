@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import math
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import delete, select
 from sqlalchemy import literal as value
 from sqlalchemy.dialects.postgresql import insert as insert_postgres
 from sqlalchemy.dialects.sqlite import insert as insert_sqlite
@@ -18,6 +19,7 @@ from seawall.stores.schema import owners
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from sqlalchemy import Executable
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from seawall.pipeline.chance import Chance
@@ -40,7 +42,9 @@ class Owners:
         self._me: Owner | None = None
         self._held = 0
         self._beating: asyncio.Task[None] | None = None
+        self._signing: asyncio.Task[None] | None = None
         self._seen_at = -math.inf
+        self._made = 0
 
     def me(self) -> Owner:
         """Describe this process; another one after a fork."""
@@ -55,20 +59,50 @@ class Owners:
     async def sign(self, connection: AsyncConnection) -> str:
         """Write that this process is there, in the transaction that takes something; its id.
 
-        Not each time: call `signed` once that transaction is committed.
+        Not each time. Others of this process who sign wait for the end of that transaction.
         """
         me = self.me()
-        if self._clock.now() - self._seen_at < BEAT_S:
-            return me.id
-        if self._seen_at == -math.inf:
-            await self._prune(connection)
+        if not self._is_seen():
+            await connection.execute(self._sign_of(me))
+        return me.id
+
+    async def signed_in(self) -> str:
+        """Write it in a transaction of its own, the same for all who ask meanwhile; the id.
+
+        Raises `StoreUnavailable`.
+        """
+        me = self.me()
+        if not self._is_seen():
+            signing = self._signing
+            if signing is None or signing.done() or signing.get_loop() is not _loop():
+                signing = self._signing = self._database.background(self._sign_in)
+            await asyncio.shield(signing)
+        return me.id
+
+    async def _sign_in(self) -> None:
+        sign = self._sign_of(self.me())
+        is_first = self._seen_at == -math.inf
+
+        async def seen(connection: AsyncConnection) -> None:
+            if is_first:
+                await self._prune(connection)
+            await connection.execute(sign)
+
+        await self._database.write(seen)
+        self._seen_at = self._clock.now()
+        self._made = self._database.connections_made
+
+    def _is_seen(self) -> bool:
+        # Behind another connection there may be another server, which has not seen it.
+        is_same = self._made == self._database.connections_made
+        return is_same and self._clock.now() - self._seen_at < BEAT_S
+
+    def _sign_of(self, me: Owner) -> Executable:
         row = {"id": me.id, "place": me.place, "pid": me.pid, "started": me.started}
         insert = insert_sqlite if self._database.dialect == "sqlite" else insert_postgres
         now = self._database.now()
         signed = insert(owners).values(**row, seen=now)
-        signed = signed.on_conflict_do_update(index_elements=["id"], set_={"seen": now})
-        await connection.execute(signed)
-        return me.id
+        return signed.on_conflict_do_update(index_elements=["id"], set_={"seen": now})
 
     async def _prune(self, connection: AsyncConnection) -> None:
         """Remove some that hold nothing any more: who does signs, and who signs again is added."""
@@ -77,10 +111,6 @@ class Owners:
         old = select(owners.c.id).where(silent).limit(_PRUNED_AT_ONCE)
         found = await connection.execute(old.with_for_update(skip_locked=True))
         await connection.execute(delete(owners).where(owners.c.id.in_([row.id for row in found])))
-
-    def signed(self) -> None:
-        """The sign of life was committed."""
-        self._seen_at = self._clock.now()
 
     async def gone(self, connection: AsyncConnection, ids: Iterable[str]) -> set[str]:
         """Say which of these hold nothing any more, as their processes have ended."""
@@ -117,14 +147,9 @@ class Owners:
     async def _beat(self) -> None:
         while True:
             await self._clock.sleep(BEAT_S)
-            me = self.me()
+            with suppress(StoreUnavailable):  # as good as silence; what is begun next says it too
+                await self._sign_in()
 
-            async def seen(connection: AsyncConnection, mine: str = me.id) -> None:
-                now = self._database.now()
-                await connection.execute(update(owners).where(owners.c.id == mine).values(seen=now))
 
-            try:
-                await self._database.write(seen)
-            except StoreUnavailable:
-                continue  # as good as silence; what is written next says it too
-            self.signed()
+def _loop() -> asyncio.AbstractEventLoop:
+    return asyncio.get_running_loop()

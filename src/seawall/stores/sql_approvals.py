@@ -114,6 +114,12 @@ class SqlApprovals:
             query = select(_record).where(approvals.c.id == batch_id).with_for_update()
             record = (await connection.execute(query)).scalar()
             if record is None:
+                # Its commit may still be on its way. Who waits for that must hold nothing.
+                async with connection.begin_nested() as waiting:
+                    await self._audit.barrier(connection)
+                    await waiting.rollback()
+                record = (await connection.execute(query)).scalar()
+            if record is None:
                 raise ApprovalNotFound(batch_id)
             before = _decoded(record)
             changed = step(before)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import insert, select, update
 
 from seawall.contract.audit import AuditEntry, AuditMark, AuditRecord, AuditReport
+from seawall.contract.errors import StoreUnavailable
 from seawall.stores.chain import Chain
 from seawall.stores.schema import audit, audit_head
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from seawall.stores.database import Database
     from seawall.stores.keys import Keys
 
+MAX_DOUBTFUL = 64
+"""Batches that are remembered until they are given again."""
+
 _PAGE = 1_000
 
 
@@ -28,10 +32,47 @@ class SqlAudit:
     def __init__(self, database: Database, keys: Keys | None) -> None:
         self._database = database
         self._chain = Chain(keys)
+        self._doubtful: dict[int, list[tuple[tuple[AuditEntry, ...], AuditMark]]] = {}
+        """Entries whose commit was not answered, by the first one, and the mark they would have."""
 
     async def append(self, entries: Sequence[AuditEntry]) -> AuditMark:
-        """Keep entries, in this order, all or none; the last one's mark."""
-        return await self._database.write(lambda c: self.append_in(c, entries))
+        """Keep entries, in this order, all or none; the last one's mark.
+
+        Entries of which it is not known whether they were kept are kept once when they are given
+        again: their place in the log tells.
+        """
+        tried: list[AuditMark] = []
+        try:
+            mark = await self._database.write(lambda c: self._append_once(c, entries, tried))
+        except StoreUnavailable as error:
+            if error.may_have_written and tried:
+                self._doubt(entries, tried[-1])
+            raise
+        if entries:
+            self._doubtful.pop(id(entries[0]), None)
+        return mark
+
+    def _doubt(self, entries: Sequence[AuditEntry], mark: AuditMark) -> None:
+        while len(self._doubtful) >= MAX_DOUBTFUL:
+            del self._doubtful[next(iter(self._doubtful))]
+        self._doubtful.setdefault(id(entries[0]), []).append((tuple(entries), mark))
+
+    async def _append_once(
+        self, connection: AsyncConnection, entries: Sequence[AuditEntry], tried: list[AuditMark]
+    ) -> AuditMark:
+        mark = await self._locked_head(connection)
+        for kept, at in self._doubtful.get(id(entries[0]), ()) if entries else ():
+            same = select(audit.c.hash).where(audit.c.seq == at.seq)
+            if (await connection.execute(same)).scalar() == at.hash:
+                entries = entries[len(kept) :]
+                break
+        mark = await self._appended(connection, mark, entries)
+        tried.append(mark)
+        return mark
+
+    async def barrier(self, connection: AsyncConnection) -> None:
+        """Wait until whatever appended to the log before is kept, or never will be."""
+        await self._locked_head(connection)
 
     async def append_in(
         self, connection: AsyncConnection, entries: Sequence[AuditEntry]
@@ -40,8 +81,15 @@ class SqlAudit:
 
         Others who append wait for its end, so this comes last in it.
         """
+        return await self._appended(connection, await self._locked_head(connection), entries)
+
+    async def _locked_head(self, connection: AsyncConnection) -> AuditMark:
         head = select(audit_head.c.seq, audit_head.c.hash).with_for_update()
-        mark = AuditMark(*(await connection.execute(head)).one())
+        return AuditMark(*(await connection.execute(head)).one())
+
+    async def _appended(
+        self, connection: AsyncConnection, mark: AuditMark, entries: Sequence[AuditEntry]
+    ) -> AuditMark:
         rows = []
         for entry in entries:
             record = self._chain.link(mark, entry)

@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import and_, delete, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as insert_postgres
 from sqlalchemy.dialects.sqlite import insert as insert_sqlite
 
@@ -18,6 +18,7 @@ from seawall.contract.audit import AuditEntry, AuditKind
 from seawall.contract.effect import Begun, Effect, EffectState, Intent, Settled
 from seawall.contract.errors import SealBroken, StoreUnavailable
 from seawall.pipeline.foreign import log
+from seawall.stores.database import Step
 from seawall.stores.plain_text import name_key, plain
 from seawall.stores.schema import effects
 from seawall.stores.sealed_results import opened_result, sealed_result
@@ -35,11 +36,18 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+INTERRUPTED = "interrupted"
+"""Why it is not known how a call ended whose process has ended, or seems to have."""
+
 NO_KEY = "the state has no key to seal with, so results are not kept"
 NOT_KEPT = "it was too large to be kept, or held what JSON cannot say"
 
-_WAITS_S = (1.0, 2.0, 4.0, 8.0, 16.0)
+FIRST_WAIT_S = 1.0
+WAIT_S = 2.0
 """Between the tries to write down an outcome while the database does not answer."""
+
+PATIENCE_S = 86_400.0
+"""How long it is tried again. Only calls that ran when the database went have something to say."""
 
 _PRUNE_EVERY = 256
 _PRUNED_AT_ONCE = 500
@@ -88,23 +96,26 @@ class SqlLedger:
 
     async def begin(self, intent: Intent) -> Begun:
         """Keep an intent, or give the call that had its key."""
-        beginning = self._database.background(lambda: self._begin(intent))
+        step = Step()
+        beginning = self._database.background(lambda: self._begin(intent, step))
         try:
             begun = await asyncio.shield(beginning)
         except asyncio.CancelledError:
+            step.drop()
             self._never_ran.add(intent.token)
             self._database.background(lambda: self._take_back(intent.token, beginning))
             raise
-        except StoreUnavailable:
-            self._never_ran.add(intent.token)
-            self._database.background(lambda: self._take_back(intent.token))
+        except StoreUnavailable as error:
+            if error.may_have_written:
+                self._never_ran.add(intent.token)
+                self._database.background(lambda: self._take_back(intent.token, beginning))
             raise
         if begun.earlier is None:
             self._owners.hold()
         return begun
 
     async def settle(self, settled: Settled) -> None:
-        """Keep how a call ended; tried again for half a minute if the database does not answer."""
+        """Keep how a call ended; tried again and again if the database does not answer."""
         settling = self._database.background(lambda: self._settle(settled))
         try:
             await asyncio.shield(settling)
@@ -144,19 +155,22 @@ class SqlLedger:
 
         return await self._database.write(look)
 
-    async def _begin(self, intent: Intent) -> Begun:
-        begun = await self._database.write(lambda c: self._begin_in(c, intent))
-        self._owners.signed()
+    async def _begin(self, intent: Intent, step: Step) -> Begun:
+        try:
+            owner = await self._owners.signed_in()
+        except StoreUnavailable as error:
+            raise StoreUnavailable(error.store, error.said, may_have_written=False) from error
+        begun = await self._database.write(lambda c: self._begin_in(c, intent, owner), step)
         self._begun += 1
         if begun.earlier is None:
             self._open[intent.token] = self._database.generation
         return begun
 
-    async def _begin_in(self, connection: AsyncConnection, intent: Intent) -> Begun:
+    async def _begin_in(self, connection: AsyncConnection, intent: Intent, owner: str) -> Begun:
         now = self._clock.wall()
         if self._begun % _PRUNE_EVERY == 0:
             await self._prune(connection, now)
-        row = self._row(intent, await self._owners.sign(connection), now)
+        row = self._row(intent, owner, now)
         insert = insert_sqlite if self._database.dialect == "sqlite" else insert_postgres
         kept = await connection.execute(insert(effects).values(**row).on_conflict_do_nothing())
         if kept.rowcount != 1:
@@ -183,7 +197,7 @@ class SqlLedger:
             return None
         state, reason = EffectState(earlier.state), earlier.reason
         if state is EffectState.RUNNING and await self._is_left(connection, earlier):
-            state, reason = EffectState.UNKNOWN, "interrupted"
+            state, reason = EffectState.UNKNOWN, INTERRUPTED
             await self._mark_left(connection, [earlier], now)
         if state is not EffectState.RUNNING and earlier.expires <= now:
             return None
@@ -217,7 +231,7 @@ class SqlLedger:
         await connection.execute(
             update(effects)
             .where(effects.c.token.in_([row.token for row in rows]))
-            .values(state=EffectState.UNKNOWN, reason="interrupted", settled=now)
+            .values(state=EffectState.UNKNOWN, reason=INTERRUPTED, settled=now)
         )
         entries = [
             AuditEntry(
@@ -226,7 +240,7 @@ class SqlLedger:
                 tool=row.tool,
                 call_id=row.call_id,
                 outcome=EffectState.UNKNOWN,
-                reason="interrupted",
+                reason=INTERRUPTED,
                 digest=row.digest,
                 about=row.token,
             )
@@ -237,19 +251,25 @@ class SqlLedger:
     async def _settle(self, settled: Settled) -> None:
         now = self._clock.wall()
         outcome = self._sealed(settled)
+        # The truth replaces what was not known; what was kept, but not said to be, stays as it is.
+        is_open = or_(
+            effects.c.state == EffectState.RUNNING,
+            and_(effects.c.state == EffectState.UNKNOWN, effects.c.reason == INTERRUPTED),
+        )
+        end = {
+            "state": settled.state,
+            "reason": plain(settled.reason),
+            "settled": now,
+            "expires": now + settled.keep_s,
+            "outcome": outcome,
+        }
 
         async def keep(connection: AsyncConnection) -> None:
-            await connection.execute(
-                update(effects)
-                .where(effects.c.token == settled.token)
-                .values(
-                    state=settled.state,
-                    reason=plain(settled.reason),
-                    settled=now,
-                    expires=now + settled.keep_s,
-                    outcome=outcome,
-                )
-            )
+            change = update(effects).where(effects.c.token == settled.token, is_open).values(**end)
+            if not (await connection.execute(change)).rowcount:
+                there = select(effects.c.token).where(effects.c.token == settled.token)
+                if (await connection.execute(there)).first() is not None:
+                    return
             entry = AuditEntry(
                 kind=AuditKind.EFFECT,
                 at=now,
@@ -269,8 +289,14 @@ class SqlLedger:
 
     async def _take_back(self, token: str, beginning: asyncio.Task[Begun] | None = None) -> None:
         """Remove an intent, once it was kept."""
+        doubt = False
         if beginning is not None:
             await asyncio.wait([beginning])
+            kept = _kept(beginning)
+            if kept is False:
+                self._never_ran.discard(token)
+                return
+            doubt = kept is None
         self._open.pop(token, None)
 
         async def remove(connection: AsyncConnection) -> None:
@@ -282,8 +308,13 @@ class SqlLedger:
                 entry = AuditEntry(kind=AuditKind.EFFECT, at=now, outcome="not_begun", about=token)
                 await self._audit.append_in(connection, [entry])
 
-        if await self._insist(lambda: self._database.write(remove)):
-            self._never_ran.discard(token)
+        async def removed() -> None:
+            if doubt:  # its commit may still be on its way
+                await self._database.write(self._audit.barrier)
+            await self._database.write(remove)
+
+        await self._insist(removed)
+        self._never_ran.discard(token)
 
     async def _insist_after(self, settling: asyncio.Task[None], settled: Settled) -> None:
         await asyncio.wait([settling])
@@ -296,19 +327,21 @@ class SqlLedger:
         await self._insist(lambda: self._settle(settled))
         self._forget(settled.token)
 
-    async def _insist(self, work: Callable[[], Coroutine[Any, Any, None]]) -> bool:
-        """Do it now, or while the database does not answer a few times later; whether it was."""
-        for wait_s in (*_WAITS_S, None):
+    async def _insist(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Do it now, or as soon as the database answers again."""
+        end = self._clock.now() + PATIENCE_S
+        wait_s = FIRST_WAIT_S
+        while True:
             try:
                 await work()
             except StoreUnavailable as error:
-                if wait_s is None:
+                if self._clock.now() >= end:
                     log.error("a call's end could not be written down: %s", error)
-                    return False
+                    return
                 await self._clock.sleep(wait_s)
+                wait_s = WAIT_S
             else:
-                return True
-        return False
+                return
 
     def _forget(self, token: str) -> None:
         if self._open.pop(token, None) is not None:
@@ -373,6 +406,16 @@ class SqlLedger:
             return opened_result(self._seal, row.outcome, _place(row.token)), ""
         except SealBroken as error:
             return None, str(error)
+
+
+def _kept(beginning: asyncio.Task[Begun]) -> bool | None:
+    """Whether a row of its own was kept for an intent; None if nobody knows."""
+    if beginning.cancelled():
+        return None
+    error = beginning.exception()
+    if isinstance(error, StoreUnavailable):
+        return None if error.may_have_written else False
+    return error is None and beginning.result().earlier is None
 
 
 def _place(token: str) -> str:

@@ -504,10 +504,10 @@ async def test_what_happened_is_stored_by_a_store_that_was_away_for_a_moment(
         return changed
 
     swap(pipeline.approvals.store, "change", failing)
-    began = memory.clock.now()
-    await memory.clock.run(pipeline.resume(batch_id))
+    outcome = await memory.clock.run(pipeline.resume(batch_id))
+    await memory.clock.advance(5)
 
-    assert memory.clock.now() - began == pytest.approx(0.1 if is_stored else 2.6)
+    assert ends(outcome) == ["ok"]
     assert ends(await memory.pipeline().outcome(batch_id)) == ["ok"]
     assert len(memory.effects) == 1
 

@@ -8,6 +8,7 @@ An id is that of a request, for all its calls, or that of one call of it.
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,8 @@ from seawall.contract.approval import (
     item_id,
 )
 from seawall.contract.decision import Action, PendingApproval
+from seawall.contract.errors import StoreUnavailable
+from seawall.orchestration.approvals.arrears import Arrears
 from seawall.orchestration.approvals.entries import noting
 from seawall.orchestration.approvals.freezing import Freezer
 from seawall.orchestration.approvals.kept import Envelope
@@ -71,6 +74,8 @@ class Approvals:
         given = self.settings.store
         self.store: ApprovalStore = approvals_in(state) if given is None else given
         self.clock = clock
+        self.arrears = Arrears(clock)
+        """What the store did not take and still has to."""
         own = self.settings.on_approval
         self._listeners = (*(() if own is None else (own,)), *listeners)
         self._waiting: tuple[int, float] = (0, 0.0)
@@ -186,15 +191,35 @@ class Approvals:
         state: Any = None,
     ) -> ApprovalBatch:
         """Store a turn, then announce it; what the store raises is raised."""
-        frozen = await self._freezer.freeze(
-            batch_id, waiting, session, execution=execution, state=state
+        freezing = asyncio.ensure_future(
+            self._freezer.freeze(batch_id, waiting, session, execution=execution, state=state)
         )
+        try:
+            frozen, envelope = await asyncio.shield(freezing)
+        except BaseException:
+            self._take_back(batch_id, freezing)
+            raise
         self._remember(batch_id, session)
-        batch = await self._seen(frozen)
+        batch = _batch(frozen, envelope, frozen.status(self.clock.wall()))
         await self._announced(batch)
         await self._swept_now_and_then()
         await self._looked_again()
         return batch
+
+    def _take_back(self, batch_id: str, freezing: asyncio.Future[tuple[Frozen, Envelope]]) -> None:
+        """See to it that nobody is asked about a turn that was told not to wait."""
+
+        async def withdraw() -> None:
+            await asyncio.wait([freezing])
+            error = None if freezing.cancelled() else freezing.exception()
+            if isinstance(error, StoreUnavailable) and not error.may_have_written:
+                return
+            now = self.clock.wall()
+            step = Withdraw(now=now, by="")
+            why = "it could not be waited for"
+            await self.store.change(batch_id, step, noting=noting("withdrawn", at=now, why=why))
+
+        self.arrears.write(f"approval {batch_id} is to be withdrawn", withdraw)
 
     def session_of(self, frozen: Frozen) -> Session | None:
         """The session that made it, if that was in this process and not long ago."""
@@ -273,26 +298,29 @@ class Approvals:
         return 1
 
     async def _seen(self, frozen: Frozen) -> ApprovalBatch:
-        envelope = await self.envelope(frozen)
-        state = envelope.state()
-        approvals = tuple(
-            _item(frozen, position, envelope, state)
-            for position, call in enumerate(frozen.calls)
-            if call.asked
-        )
-        return ApprovalBatch(
-            id=frozen.id,
-            status=await self.status(frozen),
-            created=frozen.created,
-            expires=frozen.expires,
-            session_id=frozen.session_id,
-            caller=frozen.caller,
-            calls=len(frozen.calls),
-            approvals=approvals,
-            state=state,
-            owner=frozen.owner,
-            lease_until=frozen.lease_until,
-        )
+        return _batch(frozen, await self.envelope(frozen), await self.status(frozen))
+
+
+def _batch(frozen: Frozen, envelope: Envelope, status: ApprovalStatus) -> ApprovalBatch:
+    state = envelope.state()
+    approvals = tuple(
+        _item(frozen, position, envelope, state)
+        for position, call in enumerate(frozen.calls)
+        if call.asked
+    )
+    return ApprovalBatch(
+        id=frozen.id,
+        status=status,
+        created=frozen.created,
+        expires=frozen.expires,
+        session_id=frozen.session_id,
+        caller=frozen.caller,
+        calls=len(frozen.calls),
+        approvals=approvals,
+        state=state,
+        owner=frozen.owner,
+        lease_until=frozen.lease_until,
+    )
 
 
 def _has(frozen: Frozen, position: int | None) -> bool:

@@ -53,7 +53,7 @@ class Freezer:
         *,
         execution: str | None,
         state: Any,
-    ) -> Frozen:
+    ) -> tuple[Frozen, Envelope]:
         """Store a turn; what the store raises is raised."""
         envelope = Envelope.new(batch_id, self._store.box, self._chance.token(SALT_BYTES))
         envelope.put_state(state)
@@ -69,7 +69,7 @@ class Freezer:
             calls=calls,
         )
         await self._store.add(frozen, envelope.sealed, noting("asked", at=now)(frozen))
-        return frozen
+        return frozen, envelope
 
     def _call(self, position: int, one: Waiting, envelope: Envelope) -> FrozenCall:
         call = one.call

@@ -8,7 +8,8 @@ Up to `take` nothing is changed: what does not fit is refused, and a right try m
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from collections import deque
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from seawall.contract.approval import (
     ApprovalConflict,
@@ -16,6 +17,7 @@ from seawall.contract.approval import (
     ApprovalStatus,
     Frozen,
 )
+from seawall.contract.errors import StoreUnavailable
 from seawall.contract.failure import FailureCode
 from seawall.contract.tool import ToolCall
 from seawall.contract.turn import TurnOutcome, TurnStatus
@@ -35,6 +37,7 @@ from seawall.orchestration.approvals.transitions import (
     Finish,
     Look,
     Moved,
+    NotBegun,
     Release,
     Renew,
     Settle,
@@ -57,11 +60,14 @@ if TYPE_CHECKING:
     from seawall.pipeline.invocation import Invocation
 
 
+LEAVING_S = 1.0
+"""How long a cancel is held up until the request is given back; that goes on in any case."""
+
+_STORE_REASONS = frozenset({"ledger_unavailable", "limiter_unavailable"})
+"""Of calls that were not run because a store was not there; they are for the next resume."""
+
 _PLANS = 5
 """How often a resume looks anew when others change the request while it looks."""
-
-WAITS_S = (0.1, 0.5, 2.0)
-"""Between the tries to store what has happened: a store that is away comes back in seconds."""
 
 
 class Resuming:
@@ -213,6 +219,14 @@ def kept_result(frozen: Frozen, position: int, envelope: Envelope) -> ToolResult
     return in_doubt(call) if call.end == "outcome_unknown" else unreadable(call)
 
 
+class Due(NamedTuple):
+    """Something that happened and is still to be stored."""
+
+    what: str
+    step: Transition
+    payloads: Mapping[str, bytes] | None = None
+
+
 class _Run:
     """One request while it is run."""
 
@@ -235,6 +249,10 @@ class _Run:
         # One process may try twice at once, so its name alone would not do.
         self._owner = f"{self._store.owner}/{grounds.new_key()[:12]}"
         self._settled: set[int] = set()
+        self._left: set[int] = set()
+        """Calls that were not run because a store was not there."""
+        self._due: deque[Due] = deque()
+        """What the store has still to take, in this order."""
 
     async def outcome(
         self, session: Session, on_event: Callable[[TurnEvent], Any] | None
@@ -243,9 +261,8 @@ class _Run:
         gone = await self._store.is_gone(self._frozen.owner)
         now = self._clock.wall()
         take = Take(self._owner, self._frozen, now=now, lease_s=self._lease_s, gone=gone)
-        noted = noting("resumed", at=now)
         try:
-            self._frozen = await self._store.change(self._frozen.id, take, noting=noted)
+            self._frozen = await self._taken(take, now)
         except Moved:
             raise
         except ApprovalConflict as error:
@@ -254,15 +271,53 @@ class _Run:
         beating = asyncio.ensure_future(self._beat())
         try:
             outcome = await self._ran(session, on_event)
+            for position, result in enumerate(outcome.results):
+                await self._settle_rest(position, result)
         except BaseException:
-            beating.cancel()
-            await asyncio.shield(self._tried("release", Release(self._owner)))
+            self._due.append(Due("release", Release(self._owner)))
+            tried = self._write_due(beating)
+            with self._clock.limit(LEAVING_S):
+                await asyncio.shield(tried)
             raise
-        beating.cancel()
-        for position, result in enumerate(outcome.results):
-            await self._settle_rest(position, result)
-        await self._kept("finish", Finish(self._owner, now=self._clock.wall()))
+        # What was not begun, as the store did not take that, is for the next who resumes.
+        left = Release(self._owner) if self._left else None
+        last = Finish(self._owner, now=self._clock.wall()) if left is None else left
+        self._due.append(Due(last.name, last))
+        await self._write_due(beating)
         return outcome
+
+    async def _taken(self, take: Take, now: float) -> Frozen:
+        """Take it; give it back if nobody waits for that any more, or nobody said that it is so."""
+        noted = noting("resumed", at=now)
+        taking = asyncio.ensure_future(self._store.change(self._frozen.id, take, noting=noted))
+        try:
+            return await asyncio.shield(taking)
+        except (StoreUnavailable, asyncio.CancelledError):
+            self._approvals.arrears.write(self._said("release"), lambda: self._given_back(taking))
+            raise
+
+    async def _given_back(self, taking: asyncio.Future[Frozen]) -> None:
+        await asyncio.wait([taking])
+        error = None if taking.cancelled() else taking.exception()
+        if isinstance(error, StoreUnavailable) and not error.may_have_written:
+            return
+        await self._change(Release(self._owner))
+
+    def _write_due(self, beating: asyncio.Future[None]) -> asyncio.Future[None]:
+        """Write what is still to be written, however often that takes; done after the first try."""
+
+        async def write() -> None:
+            while self._due:
+                due = self._due[0]
+                if not await self._written(due.what, due.step, due.payloads):
+                    raise StoreUnavailable("", f"{due.what} waits")
+                self._due.popleft()
+            beating.cancel()
+
+        return self._approvals.arrears.write(self._said("its end"), write)
+
+    def _said(self, what: str) -> str:
+        return f"approval {self._frozen.id}: {what} could not be stored yet"
 
     async def _ran(
         self, session: Session, on_event: Callable[[TurnEvent], Any] | None
@@ -307,6 +362,8 @@ class _Run:
         if isinstance(found, Frozen):
             return None
         lost = isinstance(found, ApprovalConflict)
+        if not lost:
+            self._leave(position)
         why = str(found) if lost else "that it begins could not be stored"
         return call.refuse(
             FailureCode.PERMISSION_DENIED,
@@ -317,12 +374,25 @@ class _Run:
         )
 
     async def settle(self, position: int, result: ToolResult) -> None:
-        """Keep how a call ended. If no try succeeds, it is said to be unknown from then on."""
+        """Keep how a call ended; later, if the store does not take it now."""
         self._settled.add(position)
-        end = "ok" if result.failure is None else result.failure.reason
+        failure = result.failure
+        if failure is not None and failure.reason in _STORE_REASONS:
+            self._leave(position)
+        if position in self._left:
+            return
+        end = "ok" if failure is None else failure.reason
         kept = self._envelope.put_result(position, "result", result)
         step = Settle(position, self._owner, end, now=self._clock.wall())
-        await self._kept("settle", step, kept)
+        if self._due or not await self._written("settle", step, kept):
+            self._due.append(Due("settle", step, kept))
+
+    def _leave(self, position: int) -> None:
+        """Let a call be as if it had not been begun: a store was not there, so it did not run."""
+        if position not in self._left:
+            self._left.add(position)
+            step = NotBegun(position, self._owner, self._frozen.calls[position])
+            self._due.append(Due("not begun", step))
 
     async def _settle_rest(self, position: int, result: ToolResult) -> None:
         """Keep the ends that came without the call's own doing."""
@@ -336,28 +406,26 @@ class _Run:
     ) -> Frozen:
         return await self._store.change(self._frozen.id, step, payloads)
 
-    async def _kept(
+    async def _written(
         self, what: str, step: Transition, payloads: Mapping[str, bytes] | None = None
-    ) -> None:
-        """Write what has happened already; what cannot be written stays in doubt."""
-        for wait_s in (*WAITS_S, None):
-            found = await self._tried(what, step, payloads)
-            # A conflict is final; and so it is said if a try before was stored after all.
-            if wait_s is None or isinstance(found, (Frozen, ApprovalConflict)):
-                return
-            await self._clock.sleep(wait_s)
-
-    async def _tried(
-        self, what: str, step: Transition, payloads: Mapping[str, bytes] | None = None
-    ) -> Frozen | BaseException:
-        """Try to write once; a failure is logged."""
+    ) -> bool:
+        """Write what has happened already; False if the store did not take it, so that it waits."""
         said = f"approval {self._frozen.id}: {what} could not be stored"
-        return await guarded_async(said, lambda: self._change(step, payloads), lambda error: error)
+
+        async def write() -> bool:
+            try:
+                await self._change(step, payloads)
+            except (ApprovalConflict, ApprovalNotFound) as error:
+                log.warning("%s: %s", said, error)  # and never will be
+            return True
+
+        done: Any = await guarded_async(said, write, lambda _: False)
+        return done is True
 
     async def _beat(self) -> None:
         """Say again and again that it is still run."""
         while True:
             await self._clock.sleep(self._lease_s / 3)
             step = Renew(self._owner, now=self._clock.wall(), lease_s=self._lease_s)
-            if not isinstance(await self._tried("renewing its lease", step), Frozen):
+            if not await self._written("renewing its lease", step):
                 log.warning("approval %s may be taken over by another", self._frozen.id)

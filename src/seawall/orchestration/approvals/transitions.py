@@ -172,6 +172,25 @@ class Begin:
         return _with(frozen, self._position, begun=self._now, begun_by=self._owner)
 
 
+class NotBegun:
+    """Take back that a call was about to run: it was not, as more could not be written down."""
+
+    name = "not_begun"
+
+    def __init__(self, position: int, owner: str, before: FrozenCall) -> None:
+        self._position = position
+        self._owner = owner
+        self._before = before
+
+    def __call__(self, frozen: Frozen) -> Frozen:
+        """Give the record with the call as it was before."""
+        call = frozen.calls[self._position]
+        if call.begun_by != self._owner or call.ended is not None:
+            return frozen  # that it begins was not kept
+        before = self._before
+        return _with(frozen, self._position, begun=before.begun, begun_by=before.begun_by)
+
+
 class Settle:
     """Write down how a call ended. Who began it may say so even after it lost the lease."""
 

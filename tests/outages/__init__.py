@@ -1,0 +1,1 @@
+"""What becomes of calls, approvals and effects while a database fails under load."""
