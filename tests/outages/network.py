@@ -59,9 +59,10 @@ class Network:
 
     async def _stop(self) -> None:
         self._server.close()
-        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
             task.cancel()
-        await asyncio.sleep(0)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _change(self, *, is_up: bool, resets: bool) -> None:
         self._is_up, self._resets = is_up, resets
@@ -90,9 +91,11 @@ class Network:
         answers, way.beyond = await asyncio.open_connection("127.0.0.1", self._to)
         there = asyncio.ensure_future(_passed(reader, way.beyond, lambda: way.is_dead))
         back = asyncio.ensure_future(_passed(answers, way.near, lambda: way.is_dead))
-        await asyncio.wait((there, back), return_when=asyncio.FIRST_COMPLETED)
-        for task in (there, back):
-            task.cancel()
+        try:
+            await asyncio.wait((there, back), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            there.cancel()
+            back.cancel()
 
 
 class _Way:
@@ -125,8 +128,7 @@ async def _passed(
             if not is_dead():
                 writer.write(data)
                 await writer.drain()
-        # An end is passed on too, unless nothing is.
-        if is_dead():
+        if is_dead():  # an end is passed on too, unless nothing is
             await asyncio.Event().wait()
 
 

@@ -155,16 +155,13 @@ class Load:
     async def delete(self) -> str:
         """Have a turn wait, approve it, resume it; each step until the state takes it."""
         key = self.key("delete")
-        began = time.time()
         waits = await self.pipeline.turn([("delete", {"key": key}), ("look", {"key": key})])
         if waits.approval is None:
             failures = [one.failure for one in waits.results if one.failure is not None]
             assert all(failure.may_have_run is False for failure in failures), failures
             return failures[0].reason if failures else "ran without an answer"
         self.approved[key] = "asked"
-        self.seen.append(("approval: turn", began, time.time(), ""))
         await self.approve(waits.approval.id)
-        self.seen.append(("approval: approve", began, time.time(), ""))
         self.approved[key] = f"approved {waits.approval.id}"
         return await self.resume(key, waits.approval.id)
 

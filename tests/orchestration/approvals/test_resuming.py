@@ -480,6 +480,10 @@ async def test_an_end_that_could_not_be_stored_is_said_to_be_unknown(memory: Pla
 
     swap(pipeline.approvals.store, "change", failing)
     await memory.clock.run(pipeline.resume(batch_id))
+    assert (await pipeline.approvals.show(batch_id)).status is ApprovalStatus.TAKEN
+
+    await pipeline.aclose()
+    await memory.clock.advance(31)
 
     assert ends(await memory.pipeline().outcome(batch_id)) == ["outcome_unknown"]
     assert (await pipeline.approvals.show(batch_id)).status is ApprovalStatus.UNKNOWN

@@ -35,13 +35,22 @@ class Arrears:
     def __len__(self) -> int:
         return len(self._tasks)
 
-    def write(self, what: str, work: Callable[[], Awaitable[Any]]) -> asyncio.Future[None]:
-        """Begin; what is returned is done after the first try, however it went."""
+    def write(
+        self,
+        what: str,
+        work: Callable[[], Awaitable[Any]],
+        over: Callable[[], object] = lambda: None,
+    ) -> asyncio.Future[None]:
+        """Begin; what is returned is done after the first try, however it went.
+
+        `over` is called when it is written, or given up.
+        """
         loop = asyncio.get_running_loop()
         tried: asyncio.Future[None] = loop.create_future()
         task = loop.create_task(self._insist(what, work, tried))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda _: over())
         return tried
 
     async def aclose(self) -> None:

@@ -310,11 +310,10 @@ class _Run:
             while self._due:
                 due = self._due[0]
                 if not await self._written(due.what, due.step, due.payloads):
-                    raise StoreUnavailable("", f"{due.what} waits")
+                    raise StoreUnavailable(self._frozen.id, f"{due.what} waits")
                 self._due.popleft()
-            beating.cancel()
 
-        return self._approvals.arrears.write(self._said("its end"), write)
+        return self._approvals.arrears.write(self._said("its end"), write, beating.cancel)
 
     def _said(self, what: str) -> str:
         return f"approval {self._frozen.id}: {what} could not be stored yet"
