@@ -48,7 +48,7 @@ HEADINGS = ["About", "Usage", "Defaults", "Telemetry", "Diagram", "Anti-patterns
 LAYERS = list(BY_NAME)
 """In the order of the chain, outermost first."""
 SOURCES = sorted((ROOT / "src" / "seawall").rglob("*.py"))
-COUNTED = re.compile(r'_(?:count\((?:self\.name|LAYER)|noted\(call), "(\w+)"\)')
+COUNTED = re.compile(r'\b_?(?:count\((?:self\.name|LAYER)|noted\(call), "(\w+)"\)')
 PRESET_COLUMNS = (
     *("timeout_s", "max_retries", "base_delay_s", "max_delay_s", "delays_s", "rate"),
     "breaker",

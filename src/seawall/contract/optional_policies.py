@@ -91,9 +91,12 @@ class RetryBudgetPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """So many in a window are allowed in any case, so that a tool in little use is retried."""
     window_s: float = 60.0
     """Over which calls and retries are counted, in seconds."""
+    mode: Literal["on", "shadow", "off"] = "on"
+    """In shadow, attempts beyond it are made all the same, and noted."""
 
     def __post_init__(self) -> None:
         faults = Faults("retry_budget.")
+        faults.one_of(mode=(self.mode, ("on", "shadow", "off")))
         faults.shares(share=self.share)
         faults.at_least(0, min_retries=self.min_retries)
         faults.above_zero(window_s=0 if self.window_s is None else self.window_s)

@@ -111,8 +111,13 @@ class AdaptiveLimit:
                 room.admit()
 
     def _note(self, call: Invocation) -> None:
-        self._count(self.name, "shadow_held")
-        call.note(f"{self.name}:would_wait")
+        """Say what would have happened; only beyond the line would there have been a refusal."""
+        if self._room.in_flight <= self._limit * (1 + LINE_PER_PLACE):
+            self._count(self.name, "shadow_held")
+            call.note(f"{self.name}:would_wait")
+            return
+        self._count(self.name, "shadow_refused")
+        call.note(f"{self.name}:would_refuse:overloaded")
 
 
 def _says_nothing(call: Invocation, failure: Failure) -> bool:

@@ -63,6 +63,11 @@ class Budget:
         self.extra += 1
         return True
 
+    @property
+    def watches(self) -> bool:
+        """Whether it only says what it would have refused."""
+        return self._policy.mode == "shadow"
+
     def give_back(self) -> None:
         """Give back room that was not used: nothing was tried."""
         self._part()

@@ -40,8 +40,11 @@ class Hedge:
         self.count = context.count
         self.max_extra = policy.max_extra
         # There is always one: without, a brown-out would double the load.
-        budget = context.policy.retry_budget or RetryBudgetPolicy()
-        self._budget: Budget = budget_of(context, budget)
+        budget = context.policy.retry_budget
+        bounded = budget is not None and budget.mode != "off"
+        self._budget: Budget = budget_of(
+            context, budget if bounded and budget is not None else RetryBudgetPolicy()
+        )
         self.latencies = context.slots.slot("latencies", lambda: Latencies(MAX_SAMPLES))
         self.losers: set[asyncio.Task[Any]] = context.slots.slot("hedge_losers", _Losers)
 
@@ -68,9 +71,10 @@ class Hedge:
             return self._policy.delay_s
         return self.latencies.quantile(quantile)
 
-    def may_begin(self) -> bool:
-        """Take room for an extra attempt, if there is any."""
-        return len(self.losers) < MAX_LOSERS and self._budget.take()
+    @property
+    def budget(self) -> Budget:
+        """What extra attempts are taken from."""
+        return self._budget
 
     def was_refused(self) -> None:
         """Give room back: the extra attempt was not made."""
@@ -158,13 +162,23 @@ class _Race:
         hedge = self._hedge
         if self._forks[0].shown:
             return
-        if hedge.may_begin():
-            self._count(LAYER, "begun")
-            self._begin()
-            return
+        if len(hedge.losers) < MAX_LOSERS:
+            taken = hedge.budget.take()
+            if taken or hedge.budget.watches:
+                self._begin_beside(taken=taken)
+                return
         self._over_budget = True
         self._count(LAYER, "over_budget")
         self._call.note(f"{LAYER}:over_budget")
+
+    def _begin_beside(self, *, taken: bool) -> None:
+        if not taken:
+            self._count(LAYER, "shadow_refused")
+            self._call.note(f"{LAYER}:would_refuse:over_budget")
+        self._count(LAYER, "begun")
+        self._begin()
+        if taken:
+            self._forks[-1].budgeted = True
 
     def _ended(self, task: asyncio.Task[ToolResult]) -> ToolResult | None:
         """Book an attempt that ended; its result if that is the answer."""
@@ -172,7 +186,7 @@ class _Race:
         result = task.result()
         failure = result.failure
         if not self._was_made(fork):
-            if fork is not self._forks[0]:
+            if hasattr(fork, "budgeted"):
                 self._hedge.was_refused()
             self._refused = result
             return result if failure is None else None

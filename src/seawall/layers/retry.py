@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import tenacity
 
-from seawall.layers.budget import budget_of
+from seawall.layers.budget import Budget, budget_of
 from seawall.layers.transient import is_open_circuit, is_transient
 from seawall.pipeline.layer import Fitted
 
@@ -43,7 +43,8 @@ class Retry(Fitted):
         self._max_delay_s = policy.max_delay_s
         self._count = context.count
         budget = policy.retry_budget
-        self._budget = None if budget is None else budget_of(context, budget)
+        off = budget is None or budget.mode == "off"
+        self._budget = None if off or budget is None else budget_of(context, budget)
 
     @classmethod
     def for_tool(cls, context: LayerContext) -> Retry | None:
@@ -69,9 +70,8 @@ class Retry(Fitted):
     async def _again(self, call: Invocation, proceed: Handler, result: ToolResult) -> ToolResult:
         retry = 0
         while (wait_s := self._wait_s(call, result.failure, retry)) is not None:
-            if self._budget is not None and not self._budget.take():
-                self._count(self.name, "over_budget")
-                call.note("retry:over_budget")
+            taken = self._budget is not None and self._budget.take()
+            if self._budget is not None and not taken and self._ends(call, self._budget):
                 return result
             call.close_attempt(call, result)
             self._count(self.name, "retried")
@@ -81,7 +81,7 @@ class Retry(Fitted):
                 await self._clock.sleep(wait_s)
                 later = await proceed(call)
             finally:
-                if self._budget is not None and call.attempt == made:
+                if self._budget is not None and taken and call.attempt == made:
                     self._budget.give_back()
             if is_open_circuit(later.failure):
                 # The circuit opened on the way: the call's own failure says more than a refusal.
@@ -89,6 +89,16 @@ class Retry(Fitted):
             result = later
             retry += 1
         return result
+
+    def _ends(self, call: Invocation, budget: Budget) -> bool:
+        """Note that there is no room for one more attempt, and say whether that ends the call."""
+        if budget.watches:
+            self._count(self.name, "shadow_refused")
+            call.note("retry:would_refuse:over_budget")
+            return False
+        self._count(self.name, "over_budget")
+        call.note("retry:over_budget")
+        return True
 
     def _wait_s(self, call: Invocation, failure: Failure | None, retry: int) -> float | None:
         """Seconds to wait before the next attempt, or None if there is to be none."""

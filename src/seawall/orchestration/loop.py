@@ -18,6 +18,7 @@ from seawall.contract.result import ToolResult
 from seawall.orchestration.loop_judge import LoopQuestion, judged
 from seawall.orchestration.loop_patterns import repeated, rounds
 from seawall.orchestration.loop_policy import (
+    LAYER,
     MAX_REASON,
     LoopFinding,
     cycle,
@@ -39,6 +40,10 @@ if TYPE_CHECKING:
 
 CYCLES = (2, 3)
 """Lengths of the cycles that are looked for."""
+
+
+def _uncounted(layer: str, event: str) -> None:
+    """Nobody counts."""
 
 
 class _Window:
@@ -78,6 +83,7 @@ class LoopDetector:
         self._tags = frozenset(policy.exempt_tags)
         self._pause_s = math.inf if policy.pause_s is None else policy.pause_s
         self._window = policy.window or policy.threshold
+        self._shadow = policy.mode == "shadow"
         self._kept = max(self._window, max(CYCLES) * (policy.cycle_rounds or 0))
 
     def reset(self, session: Session) -> None:
@@ -85,9 +91,12 @@ class LoopDetector:
         session.recent = None
 
     def refusal(
-        self, call: Invocation, digest: Callable[[Invocation], Digest]
+        self,
+        call: Invocation,
+        digest: Callable[[Invocation], Digest],
+        count: Callable[[str, str], None] = _uncounted,
     ) -> ToolResult | None:
-        """Refuse a call that would be one too many; None lets it go on."""
+        """Refuse a call that would be one too many; None lets it go on. In shadow it is counted."""
         window = call.session.recent
         if window is None or not window.hot or self._is_exempt(call.tool):
             return None
@@ -96,7 +105,13 @@ class LoopDetector:
             return None
         call.prepared()
         finding = window.hot.get(digest(call).mac)
-        return None if finding is None else self.refused(call, finding)
+        if finding is None:
+            return None
+        if self._shadow:
+            count(LAYER, "shadow_refused")
+            call.note(f"{LAYER}:would_refuse:loop_detected")
+            return None
+        return self.refused(call, finding)
 
     def refused(self, call: Invocation, finding: LoopFinding) -> ToolResult:
         """Build the refusal that says what was found."""
@@ -153,7 +168,7 @@ class LoopDetector:
         window, now = session.recent, self._now()
         if window is not None and window.hot and not self._is_patient(window, now):
             finding = window.hot.get(digest.mac)
-            if finding is not None:
+            if finding is not None and not self._shadow:
                 self._counted(finding)
                 result = ToolResult.failed(
                     **refusal_of(name, finding),
@@ -197,7 +212,7 @@ class LoopDetector:
         verdict = await judged(policy.judge, question, self._clock, policy.judge_within_s)
         if verdict is None or not verdict.is_loop:
             return None
-        if not verdict.confidence >= policy.judge_confidence:
+        if self._shadow or not verdict.confidence >= policy.judge_confidence:
             return None
         said = f"this conversation goes in circles: {verdict.reason[:MAX_REASON] or 'no progress'}"
         return LoopFinding("judge", turns, said)
@@ -220,7 +235,7 @@ class LoopDetector:
         wait_s = None if result.failure is None else result.failure.retry_after_s
         window.free_at = math.inf if wait_s is None else self._now() + wait_s
         finding = None if is_new and not window.hot else self._look(window)
-        return result if finding is None else warned(result, finding)
+        return result if finding is None or self._shadow else warned(result, finding)
 
     def _window_of(self, session: Session) -> _Window:
         window: _Window | None = session.recent

@@ -511,7 +511,7 @@ class Pipeline:
     ) -> ToolResult:
         recent = call.session.recent
         if recent is not None and recent.hot and watch is not None:
-            refusal = watch.refusal(call, route.digest)
+            refusal = watch.refusal(call, route.digest, route.count)
             if refusal is not None:
                 return await self._audited(route, call, refusal)
         if deadline_s is None:

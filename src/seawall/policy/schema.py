@@ -125,6 +125,7 @@ TABLES: dict[str, dict[str, tuple[Schema, str]]] = {
         "share": (_SHARE, "retries for each call"),
         "min_retries": (_whole(0), "retries that are always allowed"),
         "window_s": (_seconds(zero=True), "the last seconds in which they are counted"),
+        "mode": (_MODE, "whether it acts, only watches, or neither"),
     },
     "hedge": {
         "delay_s": (_seconds(zero=True), "after which a second attempt begins"),
@@ -203,6 +204,7 @@ SETTINGS: dict[str, dict[str, tuple[Schema, str]]] = {
         "exempt": (_TEXTS, "names of tools that may repeat"),
         "exempt_tags": (_TEXTS, "tools with one of these tags may repeat, too"),
         "scope": ({"enum": ["all", "sessions"]}, "whose calls are watched"),
+        "mode": ({"enum": ["on", "shadow"]}, "whether it refuses, or only says what it would"),
     },
     "http_check": {"allow": (_TEXTS, "host:port, or a network, beside public addresses")},
     "audit": {

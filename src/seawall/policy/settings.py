@@ -123,6 +123,8 @@ class LoopSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Tools with one of these tags may repeat, too."""
     scope: Literal["all", "sessions"] = "sessions"
     """`sessions` leaves out calls that bring no session, unless they are made in a turn."""
+    mode: Literal["on", "shadow"] = "on"
+    """In shadow nobody is warned or refused: spans and metrics say what would have been."""
 
     def __post_init__(self) -> None:
         check_bounds(self, loop_bounds(self))
@@ -141,6 +143,7 @@ def loop_bounds(loop: LoopSettings) -> Bounds:
         ("cycle_rounds", "from 2 to 100, or None", within(loop.cycle_rounds or 2, 2, 100)),
         ("pause_s", "above 0, or None", loop.pause_s is None or within(loop.pause_s, 1e-9)),
         ("scope", "all or sessions", loop.scope in ("all", "sessions")),
+        ("mode", "on or shadow", loop.mode in ("on", "shadow")),
     )
 
 

@@ -49,6 +49,7 @@ SETTINGS: Mapping[str, Mapping[str, Reader]] = {
         "exempt": units.texts,
         "exempt_tags": units.texts,
         "scope": units.text,
+        "mode": units.text,
     },
     "console": {"allow": units.texts},
     "http_check": {"allow": units.addresses},

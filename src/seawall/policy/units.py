@@ -192,7 +192,7 @@ SECTION_READERS: Mapping[str, Mapping[str, Reader]] = {
         "max_bytes": size,
         "scope": text,
     },
-    "retry_budget": {"share": share, "min_retries": count, "window_s": duration},
+    "retry_budget": {"share": share, "min_retries": count, "window_s": duration, "mode": text},
     "hedge": {
         "delay_s": duration,
         "quantile": limit(share),

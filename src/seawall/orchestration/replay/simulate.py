@@ -88,8 +88,12 @@ def recorded_end(call: Recorded) -> Ended:
     if call.layer not in _PLAYED:  # of a hook, after the last attempt
         outcome, reason = last.outcome, last.reason
     elapsed_ms = call.end.elapsed_ms if call.end else last.queue_ms + last.duration_ms
-    shadowed = sum(":would_refuse" in verdict for verdict in last.verdicts)
+    shadowed = max(map(_would_refuse, call.spans))
     return Ended(outcome, reason, call.attempts, elapsed_ms / 1000, shadowed)
+
+
+def _would_refuse(span: Span) -> int:
+    return sum(":would_refuse" in verdict for verdict in span.verdicts)
 
 
 def is_played(call: Recorded) -> bool:
@@ -301,9 +305,14 @@ class Simulation:
     def _attempt(self, span: Span) -> None:
         if not span.verdicts:
             return
-        found = sum(":would_refuse" in verdict for verdict in span.verdicts)
-        if found:
-            self._shadowed[span.call_id] = found
+        found = _would_refuse(span)
+        if not found:
+            return
+        self._shadowed[span.call_id] = found
+        number = int(span.call_id)
+        ended = self._ended[number]
+        if ended is not None and found > ended.shadowed:  # the span of one that lost a race
+            self._ended[number] = msgspec.structs.replace(ended, shadowed=found)
 
     def _call(self, finished: Finished) -> None:
         number = int(finished.call_id)
@@ -341,7 +350,7 @@ class _NoMetrics(Metrics):
 
 def is_shadowed(policy: RunPolicy) -> bool:
     """Whether any layer of it only says what it would have done."""
-    sections = (policy.breaker, policy.adaptive_limit)
+    sections = (policy.breaker, policy.adaptive_limit, policy.retry_budget)
     modes = [policy.rate_mode, policy.timeout_mode, policy.max_concurrency_mode]
     return "shadow" in (*modes, *(section.mode for section in sections if section is not None))
 
