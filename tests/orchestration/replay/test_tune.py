@@ -8,17 +8,20 @@ import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.orchestration.replay import days
 
+from seawall.contract.annotations import Annotations
 from seawall.contract.span import Outcome, Span
+from seawall.contract.tool import Tool
 from seawall.orchestration.replay.simulate import Ended, Simulation, tools_of
-from seawall.orchestration.replay.tune import Tuning, cost, nice, scores, tune
+from seawall.orchestration.replay.tune import Tuning, cost, nice, proposed, scores, tune
 from seawall.policy.load import read_policy_file
 from seawall.policy.model import Policies
 from seawall.policy.ready_made import ready_made
 from seawall.recording.trace_file import About, Recorded, Trace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 BASE = ready_made("default")
 HOURS = 4
@@ -100,33 +103,33 @@ def tuning_fixture() -> Tuning:
     return tune(a_day(1), BASE)
 
 
-def proposed(tuning: Tuning, key: str, *names: str) -> Any:
+def value_of(tuning: Tuning, key: str, *names: str) -> Any:
     found = [one.value for one in tuning.proposals if one.key == key and one.name in names]
     return found[0] if found else None
 
 
 def test_a_timeout_is_above_the_tail_and_far_below_the_hangs(tuning: Tuning) -> None:
-    timeout_s = proposed(tuning, "timeout_s", "hanging")
+    timeout_s = value_of(tuning, "timeout_s", "hanging")
 
     assert 2.0 < timeout_s <= 6.0
 
 
 def test_a_rate_fits_the_flow_and_holds_the_bursts(tuning: Tuning) -> None:
     for tool in ("order_list", "order_find"):
-        rate = proposed(tuning, "rate", tool, "orders")
+        rate = value_of(tuning, "rate", tool, "orders")
         amount, seconds = int(rate.split()[0]), int(rate.split()[2])
         assert 8 <= amount <= 24
         assert 40 <= amount / seconds * 60 <= 90
 
 
 def test_a_breaker_opens_after_strays_and_early_in_a_run(tuning: Tuning) -> None:
-    threshold = proposed(tuning, "breaker.threshold", "runs")
+    threshold = value_of(tuning, "breaker.threshold", "runs")
 
     # Of one stray in a hundred, two in a row happen in a day, and hardly three.
     assert threshold in (3, 4, None)
     # A probe every ten seconds or so finds the end of an outage of 80 s soon enough.
-    assert 2 <= proposed(tuning, "breaker.cooldown_s", "runs") <= 10
-    assert 5 <= proposed(tuning, "breaker.max_cooldown_s", "runs") <= 20
+    assert 2 <= value_of(tuning, "breaker.cooldown_s", "runs") <= 10
+    assert 5 <= value_of(tuning, "breaker.max_cooldown_s", "runs") <= 20
 
 
 def test_a_tool_of_which_little_is_known_is_named(tuning: Tuning) -> None:
@@ -176,3 +179,68 @@ def test_numbers_are_rounded_up_to_two_digits(value: float, expected: float) -> 
 )
 def test_a_score_is_time_and_a_penalty(end: Ended, expected: float) -> None:
     assert cost(end) == expected
+
+
+def at_once(seed: int, made: Callable[[random.Random], Iterator[Recorded]]) -> dict[str, Any]:
+    """Give what is proposed for a tool by its key, before anything is tried out."""
+    calls = list(made(random.Random(f"{made.__name__} {seed}")))
+    calls.sort(key=lambda call: call.arrival_s)
+    tool = Tool(calls[0].tool, "", {}, nothing, annotations=Annotations.for_reading())
+    found = proposed(tool, Policies.default().for_tool(tool), calls)
+    assert not isinstance(found, str)
+    return {one.key: one.value for one in found}
+
+
+async def nothing(_: dict[str, Any], __: Any) -> None: ...
+
+
+def bursts(chance: random.Random) -> Iterator[Recorded]:
+    return bursting(chance, "bursts")
+
+
+SEEDS = range(100, 125)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_timeout_is_right_whatever_the_day(seed: int) -> None:
+    # Of lognormal latencies with a 99th percentile of 2 s, one in a million takes 7 s.
+    assert 2.5 <= at_once(seed, hanging)["timeout_s"] <= 7.5
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_rate_is_right_whatever_the_day(seed: int) -> None:
+    amount, _, seconds, _ = at_once(seed, bursts)["rate"].split()
+
+    assert 8 <= int(amount) <= 24
+    assert 40 <= int(amount) / int(seconds) * 60 <= 90
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_breaker_is_right_whatever_the_day(seed: int) -> None:
+    found = at_once(seed, failing_in_runs)
+
+    assert found.get("breaker.threshold", 5) in (3, 4, 5)
+    assert 2 <= found["breaker.cooldown_s"] <= 10
+    assert 5 <= found["breaker.max_cooldown_s"] <= 20
+
+
+def next_day_scores(seed: int) -> tuple[dict[str, float], dict[str, float]]:
+    """Tune by one day, and score the default and what was proposed by another."""
+    tuned = Policies(**read_policy_file(BASE, over=tune(days.a_day(seed, 1), BASE).document()))
+    other = days.a_day(seed, 2)
+    tools = tools_of(other)
+    before, after = (
+        scores(other, Simulation(other, policies, tools=tools).run())
+        for policies in (Policies.default(), tuned)
+    )
+    return before, after
+
+
+@pytest.mark.parametrize(
+    "seed", [*range(2), *(pytest.param(one, marks=pytest.mark.long) for one in range(2, 40))]
+)
+async def test_tools_of_any_shape_are_no_worse_off_on_the_next_day(seed: int) -> None:
+    before, after = await asyncio.to_thread(next_day_scores, seed)
+
+    assert after[""] <= before[""]
+    assert [name for name in before if after[name] > before[name] * 1.001] == []

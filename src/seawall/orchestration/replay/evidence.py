@@ -6,6 +6,7 @@ Pure arithmetic over sorted numbers. Where the data is too thin to say anything,
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 MIN_ATTEMPTS = 200
 """Attempts from which a tail can be told."""
 
+SURE_ATTEMPTS = 1_000
+"""Attempts from which its 99.9th percentile can."""
+
 MIN_CALLS = 100
 """Calls from which a rate or a width can be told."""
 
@@ -30,6 +34,9 @@ MIN_FAILURES = 10
 
 GAP = 5.0
 """How many times longer than all others an attempt must take to count as hanging."""
+
+LEAST_HANG_S = 10.0
+"""What is over sooner is slow, and no hang; to cut it off and ask again takes as long."""
 
 MOST_HANGING = 0.05
 
@@ -44,6 +51,8 @@ class Tail(msgspec.Struct, frozen=True):
     """The 99.9th percentile; of fewer than a thousand attempts, the longest."""
     hung: int
     """Attempts that were cut off, or took many times longer than all others."""
+    growth: float = 1.0
+    """How many times longer the rarest tenth of the longest takes: 1.6 is usual, 5 is heavy."""
 
 
 class Arrivals(msgspec.Struct, frozen=True):
@@ -110,14 +119,22 @@ def tail_of(attempts: Sequence[tuple[float, Span]]) -> Tail | None:
         percentile(kept, 0.99),
         percentile(kept, 0.999),
         cut + len(ended) - len(kept),
+        _growth(kept),
     )
+
+
+def _growth(ordered: Sequence[float]) -> float:
+    """Tell how a tail goes on from one tenth to the next; where it is heavy, without an end."""
+    tenths = [percentile(ordered, share) for share in (0.9, 0.99, 0.999)]
+    steps = [after / before for before, after in pairwise(tenths) if before > 0]
+    return max(steps, default=1.0)
 
 
 def _without_hanging(ended: Sequence[float]) -> Sequence[float]:
     """Leave out the few at the end that are far from all others."""
     first = math.ceil(len(ended) * (1 - MOST_HANGING))
     for place in range(max(first, 1), len(ended)):
-        if ended[place] > GAP * ended[place - 1] and ended[place] > 1.0:
+        if ended[place] > GAP * ended[place - 1] and ended[place] > LEAST_HANG_S:
             return ended[:place]
     return ended
 

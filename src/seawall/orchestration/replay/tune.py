@@ -16,6 +16,7 @@ import msgspec
 from seawall.orchestration.replay.evidence import (
     MIN_ATTEMPTS,
     MIN_CALLS,
+    SURE_ATTEMPTS,
     arrivals_of,
     attempts_of,
     runs_of,
@@ -40,6 +41,9 @@ ATTEMPT_S = 1.0
 
 HEADROOM = 1.5
 """How much more than what was seen a limit leaves room for."""
+
+UNPROVEN = 4.0
+"""Times that, for a timeout where nothing hung or the tail is hardly known."""
 
 LEAST_TIMEOUT_S = 1.0
 LEAST_BURST = 5
@@ -119,7 +123,7 @@ def tune(trace: Trace, base: Path, *, tools: Iterable[Tool] = (), seed: int = 0)
         by_tool[call.tool].append(call)
     tuning = Tuning([], {}, [], {}, {})
     for name, calls in by_tool.items():
-        found = _proposed(known[name], policies.for_tool(known[name]), calls)
+        found = proposed(known[name], policies.for_tool(known[name]), calls)
         if isinstance(found, str):
             tuning.thin[name] = found
         else:
@@ -187,7 +191,8 @@ def _members(one: Proposal, tools: Mapping[str, Tool]) -> set[str]:
     return {name for name, tool in tools.items() if tool.family == one.name}
 
 
-def _proposed(tool: Tool, policy: RunPolicy, calls: Sequence[Recorded]) -> list[Proposal] | str:
+def proposed(tool: Tool, policy: RunPolicy, calls: Sequence[Recorded]) -> list[Proposal] | str:
+    """Propose from the evidence alone, nothing tried out; or say why too little is known."""
     attempts = attempts_of(calls)
     times = [call.arrival_s for call in calls]
     if len(attempts) < MIN_ATTEMPTS and len(times) < MIN_CALLS:
@@ -222,7 +227,11 @@ class _Proposer:
         if now_s is not None and tail.tail_s > now_s * 0.8 and tail.hung:
             self._add("timeout_s", nice(2 * now_s), now_s, f"{seen}: the limit cuts the tail")
             return
-        wanted_s = max(nice(HEADROOM * tail.tail_s), LEAST_TIMEOUT_S)
+        if tail.attempts < SURE_ATTEMPTS and not tail.hung:
+            return
+        proven = tail.hung and tail.attempts >= SURE_ATTEMPTS
+        headroom = max(HEADROOM, tail.growth) * (1.0 if proven else UNPROVEN)
+        wanted_s = max(nice(headroom * tail.tail_s), LEAST_TIMEOUT_S)
         if now_s is None or wanted_s < now_s * 0.9:
             self._add("timeout_s", wanted_s, now_s, seen)
 
@@ -233,7 +242,7 @@ class _Proposer:
         per_minute = max(arrivals.mean_per_minute, arrivals.busiest_per_minute * 0.75)
         per_second = HEADROOM * per_minute / 60
         burst = arrivals.burst(per_second, times)
-        amount = max(math.ceil(HEADROOM * burst), LEAST_BURST)
+        amount = max(spare(burst, HEADROOM), LEAST_BURST)
         period_s = max(math.floor(amount / per_second), 1)
         value = f"{amount} per {period_s} seconds" if period_s != 60 else f"{amount}/minute"
         if value != self._policy.rate:
@@ -268,7 +277,7 @@ class _Proposer:
     def concurrency(self, width: int, calls: int) -> None:
         if calls < MIN_CALLS or width == 0:
             return
-        wanted = max(2 * width, 4)
+        wanted = max(spare(width, 2.0), 4)
         now = self._policy.max_concurrency
         if now is None or now > 2 * wanted or now <= width:
             self._add("max_concurrency", wanted, now, f"at most {width} were under way at once")
@@ -307,6 +316,11 @@ def document_of(proposals: Iterable[Proposal]) -> dict[str, Any]:
             table = table.setdefault(part, {})
         table[key] = one.value
     return document
+
+
+def spare(most: int, headroom: float) -> int:
+    """Leave room above the most that was seen: small numbers vary more than large ones."""
+    return math.ceil(most + max((headroom - 1) * most, 3 * math.sqrt(most)))
 
 
 def nice(value: float) -> float:
