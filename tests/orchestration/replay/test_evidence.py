@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
@@ -9,7 +10,9 @@ import pytest
 from seawall.contract.span import Outcome, Span
 from seawall.orchestration.replay.evidence import (
     Arrivals,
+    Most,
     arrivals_of,
+    most_of,
     percentile,
     runs_of,
     tail_of,
@@ -79,7 +82,7 @@ def test_arrivals_tell_the_busiest_minute_and_the_mean() -> None:
 def test_a_burst_is_what_the_bucket_must_hold(
     per_second: float, times: list[float], expected: int
 ) -> None:
-    assert Arrivals(len(times), 0, 0).burst(per_second, times) == expected
+    assert Arrivals(len(times), 0, 0).bursts(per_second, times).most == expected
 
 
 def test_of_few_calls_no_rate_is_told() -> None:
@@ -116,4 +119,32 @@ def test_width_counts_what_is_under_way_at_once() -> None:
         for at in (0.0, 1.0, 2.0, 3.0, 10.0)
     ]
 
-    assert width_of(calls) == 3
+    assert width_of(calls).most == 3
+
+
+@pytest.mark.parametrize(
+    ("most", "usual", "headroom", "expected"),
+    [(8, 8, 1.5, 17), (100, 100, 1.5, 150), (40, 15, 1.5, 90), (2, 1, 2.0, 7), (0, 0, 2.0, 0)],
+)
+def test_room_is_left_by_how_large_a_number_is_and_how_much_it_varies(
+    most: int, usual: int, headroom: float, expected: int
+) -> None:
+    assert Most(most, usual).spare(headroom) == expected
+
+
+def test_the_usual_most_is_that_of_the_middle_part_of_the_time() -> None:
+    levels = [(float(at), 2) for at in range(120)] + [(120.0, 9)]
+
+    assert most_of(levels) == Most(9, 2)
+    assert most_of([(5.0, 3)]) == Most(3, 3)
+    assert most_of([]) == Most(0, 0)
+
+
+@pytest.mark.parametrize(("kind", "heavy"), [("expovariate", False), ("paretovariate", True)])
+def test_a_heavy_tail_is_known_by_how_it_goes_on(kind: str, heavy: bool) -> None:  # a column
+    draw = getattr(random.Random(3), kind)
+
+    tail = tail_of([(float(at), an_attempt(at, draw(1.0))) for at in range(5_000)])
+
+    assert tail is not None
+    assert (tail.growth > 4) is heavy

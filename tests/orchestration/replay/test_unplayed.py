@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+import re
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -13,11 +14,10 @@ from seawall.contract.optional_policies import FallbackPolicy
 from seawall.contract.policy import BreakerPolicy, RunPolicy
 from seawall.contract.span import Outcome
 from seawall.orchestration.replay.report import simulate
+from seawall.orchestration.replay.simulate import LAYERS
+from seawall.policy.build import BY_NAME
 from seawall.policy.model import Policies
 from seawall.recording.trace_file import CallLine
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PLAIN = RunPolicy(timeout_s=10)
 
@@ -91,3 +91,12 @@ async def test_one_that_is_not_in_the_trace_answers_nothing(tmp_path: Path) -> N
     (ended,) = await asyncio.to_thread(replay, a_trace(tmp_path, down), policies)
 
     assert not ended.good
+
+
+def test_the_docs_say_of_every_layer_whether_it_is_played() -> None:
+    page = Path(__file__).parents[3] / "docs" / "tuning.md"
+    rows = re.findall(r"^\| (`.*`) \| (yes|no) \|", page.read_text(), re.MULTILINE)
+
+    said = {name: played == "yes" for names, played in rows for name in re.findall(r"\w+", names)}
+
+    assert said == {name: name in LAYERS for name in BY_NAME}

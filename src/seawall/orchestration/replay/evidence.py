@@ -32,6 +32,9 @@ MIN_CALLS = 100
 MIN_FAILURES = 10
 """Failures from which runs can be told."""
 
+MIN_OUTAGES = 4
+"""Outages from which their length can."""
+
 GAP = 5.0
 """How many times longer than all others an attempt must take to count as hanging."""
 
@@ -64,15 +67,43 @@ class Arrivals(msgspec.Struct, frozen=True):
     mean_per_minute: float
     """Over the time in which there were calls, in steps of a minute."""
 
-    def burst(self, per_second: float, times: Sequence[float]) -> int:
+    def bursts(self, per_second: float, times: Sequence[float]) -> Most:
         """Count the tokens that a bucket filling so fast must hold to grant every call."""
-        level = deepest = 0.0
-        last = times[0] if times else 0.0
+        levels = []
+        level, last = 0.0, times[0] if times else 0.0
         for at in times:
             level = max(level - (at - last) * per_second, 0.0) + 1
-            deepest = max(deepest, level)
+            levels.append((at, math.ceil(level - 1e-9)))
             last = at
-        return math.ceil(deepest - 1e-9)
+        return most_of(levels)
+
+
+class Most(msgspec.Struct, frozen=True):
+    """The most of something that was seen, and in a usual part of the time."""
+
+    most: int
+    usual: int
+
+    def spare(self, headroom: float) -> int:
+        """Leave room above it: small numbers vary more than large ones, and some vary much."""
+        above = ((headroom - 1) * self.most, 3 * math.sqrt(self.most), 2 * (self.most - self.usual))
+        return math.ceil(self.most + max(above))
+
+
+PARTS = 12
+
+
+def most_of(levels: Sequence[tuple[float, int]]) -> Most:
+    """Tell the most of levels at their times, which are in order, and that of the middle part."""
+    if not levels:
+        return Most(0, 0)
+    first, length = levels[0][0], (levels[-1][0] - levels[0][0]) / PARTS or 1.0
+    parts = [0] * (PARTS + 1)
+    for at, level in levels:
+        part = int((at - first) / length)
+        parts[part] = max(parts[part], level)
+    seen = sorted(part for part in parts if part)
+    return Most(seen[-1], seen[len(seen) // 2])
 
 
 class Runs(msgspec.Struct, frozen=True):
@@ -188,7 +219,7 @@ def _longest_stray(lengths: Sequence[int]) -> int:
     return longest
 
 
-def width_of(calls: Iterable[Recorded]) -> int:
+def width_of(calls: Iterable[Recorded]) -> Most:
     """Count the attempts under way at once, at the most."""
     events = []
     for call in calls:
@@ -196,8 +227,8 @@ def width_of(calls: Iterable[Recorded]) -> int:
             if span.attempt:
                 begin = call.arrival_s + span.queue_ms / 1000
                 events += [(begin, 1), (begin + span.duration_ms / 1000, -1)]
-    most = now = 0
-    for _, step in sorted(events):
+    levels, now = [], 0
+    for at, step in sorted(events):
         now += step
-        most = max(most, now)
-    return most
+        levels.append((at, now))
+    return most_of(levels)

@@ -16,6 +16,7 @@ import msgspec
 from seawall.orchestration.replay.evidence import (
     MIN_ATTEMPTS,
     MIN_CALLS,
+    MIN_OUTAGES,
     SURE_ATTEMPTS,
     arrivals_of,
     attempts_of,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
     from seawall.contract.policy import RunPolicy
     from seawall.contract.tool import Tool
-    from seawall.orchestration.replay.evidence import Runs, Tail
+    from seawall.orchestration.replay.evidence import Most, Runs, Tail
     from seawall.recording.trace_file import Recorded, Trace
 
 PENALTY_S = 30.0
@@ -241,8 +242,8 @@ class _Proposer:
             return
         per_minute = max(arrivals.mean_per_minute, arrivals.busiest_per_minute * 0.75)
         per_second = HEADROOM * per_minute / 60
-        burst = arrivals.burst(per_second, times)
-        amount = max(spare(burst, HEADROOM), LEAST_BURST)
+        bursts = arrivals.bursts(per_second, times)
+        amount = max(bursts.spare(HEADROOM), LEAST_BURST)
         period_s = max(math.floor(amount / per_second), 1)
         value = f"{amount} per {period_s} seconds" if period_s != 60 else f"{amount}/minute"
         if value != self._policy.rate:
@@ -251,12 +252,12 @@ class _Proposer:
                 value,
                 self._policy.rate,
                 f"{arrivals.calls} calls, {arrivals.mean_per_minute:.3g} in a minute on average and"
-                f" {arrivals.busiest_per_minute} in the busiest, in bursts of up to {burst}",
+                f" {arrivals.busiest_per_minute} in the busiest, in bursts of up to {bursts.most}",
             )
 
     def breaker(self, runs: Runs | None) -> None:
         breaker = self._policy.breaker
-        if runs is None or breaker is None or not runs.outages:
+        if runs is None or breaker is None or runs.outages < MIN_OUTAGES:
             return
         seen = (
             f"{runs.failures} failures: stray ones up to {runs.stray} in a row, and {runs.outages}"
@@ -274,10 +275,11 @@ class _Proposer:
                 self._add("breaker.cooldown_s", first_s, breaker.cooldown_s, seen)
             self._add("breaker.max_cooldown_s", longest_s, breaker.max_cooldown_s, seen)
 
-    def concurrency(self, width: int, calls: int) -> None:
+    def concurrency(self, widths: Most, calls: int) -> None:
+        width = widths.most
         if calls < MIN_CALLS or width == 0:
             return
-        wanted = max(spare(width, 2.0), 4)
+        wanted = max(widths.spare(2.0), 4)
         now = self._policy.max_concurrency
         if now is None or now > 2 * wanted or now <= width:
             self._add("max_concurrency", wanted, now, f"at most {width} were under way at once")
@@ -316,11 +318,6 @@ def document_of(proposals: Iterable[Proposal]) -> dict[str, Any]:
             table = table.setdefault(part, {})
         table[key] = one.value
     return document
-
-
-def spare(most: int, headroom: float) -> int:
-    """Leave room above the most that was seen: small numbers vary more than large ones."""
-    return math.ceil(most + max((headroom - 1) * most, 3 * math.sqrt(most)))
 
 
 def nice(value: float) -> float:
