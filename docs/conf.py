@@ -50,7 +50,15 @@ NAVIGATION = {
         *("recipes/langchain", "recipes/pydantic-ai", "recipes/openai-agents"),
         *("recipes/mcp-desktop", "recipes/fastapi-gateway", "recipes/sub-agents"),
     ],
-    "Operations": ["recording", "metrics", "opentelemetry", "operations", "tuning", "performance"],
+    "Operations": [
+        "recording",
+        "metrics",
+        "opentelemetry",
+        "operations",
+        "tuning",
+        "performance",
+        "chaos",
+    ],
     "Reference": [
         *("reference/calls", "reference/tools", "reference/failures", "reference/policies"),
         *("reference/approvals", "reference/extending", "reference/recording"),
