@@ -46,10 +46,7 @@ NAVIGATION = {
         *("approvals", "turns", "hooks", "loops", "batch", "shortcuts", "testing"),
     ],
     "Servers and state": ["proxy", "gateway", "state", "shared-state"],
-    "Recipes": [
-        *("recipes/langchain", "recipes/pydantic-ai", "recipes/openai-agents"),
-        *("recipes/mcp-desktop", "recipes/fastapi-gateway", "recipes/sub-agents"),
-    ],
+    "Recipes": sorted(f"recipes/{path.stem}" for path in HERE.glob("recipes/*.md")),
     "Operations": [
         "recording",
         "metrics",
@@ -67,6 +64,11 @@ NAVIGATION = {
     ],
 }
 """Every page but the first, under the headings of the side bar."""
+
+_named = {"index", *(page for pages in NAVIGATION.values() for page in pages)}
+_pages = {path.relative_to(HERE).with_suffix("").as_posix() for path in HERE.rglob("*.md")}
+if _pages - _named:
+    NAVIGATION["More"] = sorted(_pages - _named)
 
 # Pages: the Markdown of GitHub, with its anchors.
 myst_heading_anchors = 4
