@@ -67,6 +67,7 @@ class Invocation:
     marks: dict[str, float] | None
     """When layers decided about the newest attempt; `rated` is when the rate limit did."""
     batch_id: str | None
+    """Of the batch or turn this call belongs to."""
     deadline: float | None
     """Monotonic seconds after which nothing of this call is begun."""
     timeout_s: float | None
