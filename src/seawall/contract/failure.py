@@ -163,9 +163,10 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     def render(self) -> str:
         """Say it to a model: what, where, and what to do next."""
         head = f"Error: {self.reason.replace('_', ' ')}: {self.message}"
-        if self.fields:
-            shown = ", ".join(self.fields[:8])
-            head += f" [{shown}]" if len(self.fields) <= 8 else f" [{shown}, …]"
+        fields = self.fields if self.issues else ()
+        if fields:
+            shown = ", ".join(fields[:8])
+            head += f" [{shown}]" if len(fields) <= 8 else f" [{shown}, …]"
         parts = [head if head.endswith((".", "!", "?")) else f"{head}.", self.guidance]
         if self.may_have_run is not None and _RAN[self.may_have_run] not in self.guidance:
             parts.append(_RAN[self.may_have_run])

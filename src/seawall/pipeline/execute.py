@@ -69,6 +69,7 @@ def executing(
         context = ToolContext(call)
         error: BaseException | None = None
         value: Any = None
+        made: ToolResult | BaseException | None
         try:
             value = await run(call, context)
             if type(value) is not str:  # a text is settled: most results, a frame less
@@ -89,7 +90,9 @@ def executing(
             if isinstance(made, ToolResult):
                 return made
             error = made
-        return failed(call, context, error)
+        answer = failed(call, context, error)
+        error = made = None  # this frame is in the traceback: a ring, and work for the collector
+        return answer
 
     return execute
 

@@ -197,7 +197,16 @@ class Circuit:
             self._weigh(self._rates, failed=False, slow=slow)
         elif self._storage.counter:
             self._kind = ""
-            self._machine.call(_succeed)
+            if self._is_heard:
+                self._machine.call(_succeed)
+            else:
+                self._storage.reset_counter()
+
+    @property
+    def _is_heard(self) -> bool:
+        """Whether somebody hooked into the machine; else only its counter moves while closed."""
+        machine = self._machine
+        return bool(machine.listeners or machine.excluded_exceptions)
 
     def failure(
         self,
@@ -228,6 +237,10 @@ class Circuit:
             self._cooldown_over = max(self._cooldown_over, self._now() + least_s)
 
     def _fail(self, *, probing: bool) -> None:
+        is_last = probing or self._storage.counter + 1 >= self._machine.fail_max
+        if not (is_last or self._is_heard):
+            self._storage.increment_counter()
+            return
         before = self.state
         try:
             self._machine.call(_fail, self._kind)
