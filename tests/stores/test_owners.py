@@ -151,6 +151,7 @@ async def test_processes_that_were_silent_for_a_week_are_removed_when_another_co
         now = await database_of(state).read(
             lambda c: c.scalar(select(cast(database_of(state).now(), Float)))
         )
+        assert now is not None
         long_ago = now - KEPT_S - 60
         for number in range(3):
             old = Owner(id=f"old {number}", place=ELSEWHERE, pid=number, started=1)

@@ -60,12 +60,19 @@ class EffectAudit(Protocol):
         """Take entries; what it raises keeps the effect from being kept."""
         ...
 
+    async def barrier(self, connection: AsyncConnection) -> None:
+        """Wait until whatever took entries before is kept, or never will be."""
+        ...
+
 
 class NoAudit:
     """For what is no effect, and is kept as one only so that it happens once."""
 
     async def append_in(self, connection: AsyncConnection, entries: Sequence[AuditEntry]) -> None:
         """Keep nothing."""
+
+    async def barrier(self, connection: AsyncConnection) -> None:
+        """Wait for nothing: an intent that is kept late counts as left behind."""
 
 
 class SqlLedger:
