@@ -224,3 +224,14 @@ def test_listed_waits_are_not_drawn() -> None:
     waits = Waits(RunPolicy(delays_s=(1, 2)), FixedChance(0.0))
 
     assert [waits.draw(retry) for retry in (-1, 0, 1, 2)] == [0, 1, 2, 2]
+
+
+async def test_a_first_retry_without_a_wait_is_made_at_once_and_more_let_others_work() -> None:
+    trial = Trial(OSError("1"), OSError("2"), OSError("3"), "well", max_retries=3, base_delay_s=0)
+    seen: list[int] = []
+    asyncio.get_running_loop().call_soon(lambda: seen.append(trial.runs))
+
+    result = await trial.handler(trial.bench.invocation(close_attempt=lambda call, result: None))
+
+    assert result.text == "well"
+    assert seen == [2]

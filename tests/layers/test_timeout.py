@@ -147,6 +147,48 @@ async def test_a_duration_widens_what_is_watched() -> None:
     assert trial.bench.events == []
 
 
+async def test_what_is_answered_at_once_takes_no_timer() -> None:
+    async def answers(arguments: Any, context: Any) -> str:
+        return "at once"
+
+    trial = Trial(answers)
+
+    assert (await trial.call()).text == "at once"
+    assert trial.clock._timers == []
+
+
+async def test_a_first_step_that_takes_long_is_part_of_the_attempt() -> None:
+    async def blocks(arguments: Any, context: Any) -> str:
+        trial.clock._now += 4  # it works without waiting: nothing else can run
+        await trial.clock.sleep(3)
+        return "too late"
+
+    trial = Trial(blocks)
+
+    result = await trial.call()
+
+    assert result.failure is not None
+    assert result.failure.reason == "attempt_timeout"
+    assert trial.clock.now() == 5
+
+
+async def test_a_cancel_that_a_tool_asks_for_itself_in_its_first_step_is_the_callers() -> None:
+    async def gives_up(arguments: Any, context: Any) -> str:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await trial.clock.sleep(3)
+        return "never"
+
+    trial = Trial(gives_up)
+
+    with pytest.raises(asyncio.CancelledError):
+        await trial.handler(trial.bench.invocation())
+    task = asyncio.current_task()
+    assert task is not None
+    task.uncancel()
+
+
 async def test_equal_limits_share_one_timer() -> None:
     trial = Trial(timeout_s=10)
     calls = [asyncio.ensure_future(trial.handler(trial.bench.invocation())) for _ in range(20)]

@@ -148,6 +148,35 @@ async def test_waits_of_one_length_share_a_timer_and_end_in_order() -> None:
     assert (first.expired_at, second.expired_at) == (5, 7)
 
 
+async def test_a_wait_that_began_before_others_ends_before_them() -> None:
+    clock = FakeClock()
+    shared = Deadlines(clock, 5)
+    await clock.advance(3)
+    first, held_up, gone = Waiter(clock), Waiter(clock), Waiter(clock)
+
+    shared.enter(first)
+    shared.enter(held_up, began=1)
+    shared.enter(gone, began=0)
+    shared.leave(gone)
+    await clock.advance(10)
+    shared.leave(held_up)
+
+    assert (held_up.expired_at, first.expired_at, gone.expired_at) == (6, 8, None)
+    assert clock.next_due() is None
+
+
+async def test_a_wait_that_is_over_when_it_is_entered_expires_at_once() -> None:
+    clock = FakeClock()
+    shared = Deadlines(clock, 5)
+    await clock.advance(20)
+    late = Waiter(clock)
+
+    shared.enter(late, began=1)
+    await clock.advance(0)
+
+    assert late.expired_at == 20
+
+
 async def test_a_wait_that_ended_early_does_not_expire_and_is_not_held() -> None:
     clock = FakeClock()
     shared = Deadlines(clock, 5)

@@ -119,3 +119,13 @@ def test_arguments_that_are_larger_than_any_call_may_have_are_digested_by_their_
 
     assert digest.length < 10_000_000
     assert time.process_time() - begun < 0.5
+
+
+@pytest.mark.parametrize("tool", ["t", "with \0 in it", "\ud800"])
+def test_what_is_made_for_one_tool_gives_the_same_fingerprints(tool: str) -> None:
+    digester = Digester(b"key")
+    digest = digester.for_tool(tool)
+
+    for arguments in ({}, {"a": 1}, {"a": "\ud800"}, {"a": object()}, "text"):
+        assert digest(arguments) == digester.of(tool, arguments)
+    assert digest({"a": 1}) != digest({"a": 2})

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import functools
+import gc
 import json
 import logging
 import threading
 import time
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -490,3 +492,27 @@ async def test_a_tool_that_is_never_tried_again_is_warned_of_at_once(
         await pipeline.call("t")
 
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
+
+
+async def test_what_a_failed_attempt_raised_is_gone_with_the_call() -> None:
+    class DownError(OSError):
+        pass
+
+    raised: list[weakref.ref[BaseException]] = []
+
+    async def fails(arguments: Any, context: Any) -> str:
+        error = DownError("down")
+        raised.append(weakref.ref(error))
+        try:
+            raise error
+        finally:
+            del error
+
+    gc.collect()
+    gc.disable()
+    try:
+        async with Pipeline([Tool("t", "", {}, fails)]) as pipeline:
+            await pipeline.call("t")
+            assert raised[0]() is None
+    finally:
+        gc.enable()

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from seawall.pipeline.foreign import (
+    _SECRETS,
     MAX_MESSAGE,
     described,
     first_line,
@@ -23,6 +26,9 @@ from seawall.pipeline.foreign import (
     type_names,
     without,
 )
+
+if TYPE_CHECKING:
+    import re
 
 
 @pytest.mark.parametrize(
@@ -76,6 +82,66 @@ def test_what_looks_like_a_secret_is_masked(text: str, hidden: str) -> None:
 )
 def test_plain_words_are_left_alone(text: str) -> None:
     assert masked(text) == text
+
+
+_PARTS = [
+    "key=abc",
+    "token:",
+    "secret=1",
+    "passwd=x",
+    "password",
+    "pwd=",
+    "passphrase",
+    "signature",
+    "sig=0",
+    "credentials",
+    "session-id=9",
+    "authorization:",
+    "proxy-Authorization=",
+    "cookie:",
+    "set-cookie2=",
+    "Bearer",
+    "basic",
+    "abcdef0123456789",
+    "0123456789abcdef0123456789abcdef01",
+    "://a:b@c",
+    "https://x@host",
+    "git@",
+    "sk-12345678",
+    "rk_abcdefgh",
+    "ghp_12345678",
+    "gho-12345678",
+    "github_pat_12345678",
+    "glpat-12345678",
+    "xoxb-12345678",
+    "hf_12345678",
+    "npm-12345678",
+    "pypi_12345678",
+    "AKIA0123456789AB",
+    "AIzaABCDEFGHIJ",
+    "eyJabcdefgh.abcdefghijklmnop",
+    "ewabcdefghijklmnop",
+    ".abcdefghijklmnop",
+    "-----BEGIN",
+    "KEY",
+    "PRIVATE KEY-----",
+    "=",
+    ":",
+    "is the",
+    "failed",
+]
+
+
+@given(st.lists(st.sampled_from(_PARTS) | st.text(max_size=4), max_size=8), st.booleans())
+def test_the_quick_look_before_the_pattern_misses_nothing(parts: list[str], apart: bool) -> None:
+    text = (" " if apart else "").join(parts)
+
+    for said in (text, text.upper(), text.lower()):
+        assert masked(said) == _SECRETS.sub(_kept_part, said)
+
+
+def _kept_part(found: re.Match[str]) -> str:
+    return f"{found.group(found.lastgroup) if found.lastgroup else ''}…"
 
 
 class Talkative(Exception):  # noqa: N818  # what it does is what matters

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seawall.pipeline.layer import Layer, LayerRecipe, compose
+from seawall.pipeline.layer import Fitted, Layer, LayerRecipe, compose
 from seawall.testing import LayerBench
 
 if TYPE_CHECKING:
@@ -82,3 +82,40 @@ async def test_a_layers_cancel_is_not_swallowed_on_the_way() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         await compose([Named("a", [])], cancelled)(bench.invocation())
+
+
+class Counting(Fitted):
+    """Counts how often its handler is made."""
+
+    def __init__(self, log: list[str]) -> None:
+        self.log = log
+
+    def fitted(self, proceed: Handler) -> Handler:
+        self.log.append("made")
+
+        async def handler(call: Invocation) -> ToolResult:
+            self.log.append("asked")
+            return await proceed(call)
+
+        return handler
+
+
+async def test_a_fitted_layer_makes_its_handler_once_whatever_stands_around_it() -> None:
+    bench, log = LayerBench(), list[str]()
+    handler = compose([Named("a", log), Counting(log)], bench.answering("x", "y"))
+
+    await bench.call(handler)
+    await bench.call(handler)
+
+    assert log == ["made", *["into a", "asked", "out of a"] * 2]
+
+
+async def test_a_fitted_layer_alone_is_a_layer_as_any_other() -> None:
+    bench, log = LayerBench(), list[str]()
+    layer = Counting(log)
+
+    result = await layer(bench.invocation(), bench.answering("x"))
+
+    assert isinstance(layer, Layer)
+    assert result.text == "x"
+    assert log == ["made", "asked"]

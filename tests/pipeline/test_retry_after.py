@@ -111,3 +111,11 @@ def test_a_property_that_raises_what_is_no_exception_says_nothing() -> None:
             raise BaseExceptionGroup("odd", [KeyError(), BaseException()])
 
     assert found(OddError()) is None
+
+
+def test_a_builtin_error_says_it_only_if_somebody_put_it_there() -> None:
+    silent, told = TimeoutError("slow"), TimeoutError("slow")
+    told.retry_after = 3  # type: ignore[attr-defined]  # as some clients do
+
+    assert retry_after_of(silent, lambda: NOW) is None
+    assert retry_after_of(told, lambda: NOW) == 3

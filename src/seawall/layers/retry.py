@@ -8,7 +8,7 @@ budget, retries are a share of the tool's calls at most.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import tenacity
 
@@ -39,7 +39,7 @@ class Retry(Fitted):
         policy = context.policy
         self._clock = context.clock
         self._waits = Waits(policy, context.chance)
-        self._stop = tenacity.stop_after_attempt(policy.attempts)
+        self._attempts = policy.attempts
         self._max_delay_s = policy.max_delay_s
         self._count = context.count
         budget = policy.retry_budget
@@ -78,7 +78,8 @@ class Retry(Fitted):
             call.mark("wait", wait_s)
             made = call.attempt
             try:
-                await self._clock.sleep(wait_s)
+                if wait_s or retry:  # many that do not wait let others work in between
+                    await self._clock.sleep(wait_s)
                 later = await proceed(call)
             finally:
                 if self._budget is not None and taken and call.attempt == made:
@@ -104,8 +105,7 @@ class Retry(Fitted):
         """Seconds to wait before the next attempt, or None if there is to be none."""
         if failure is None or call.shown or not is_transient(failure):
             return None
-        state = _Tried(attempt_number=retry + 1)
-        if self._stop(state):  # type: ignore[arg-type]  # it reads the number alone
+        if retry + 1 >= self._attempts:
             return None
         wait_s = self._waits.draw(retry)
         if failure.retry_after_s is not None:
@@ -126,11 +126,16 @@ class Waits:
         self._exponential = tenacity.wait_exponential(
             multiplier=policy.base_delay_s, max=policy.max_delay_s, exp_base=2
         )
+        self._ceilings: dict[int, float] = {}
 
     def ceiling(self, retry: int) -> float:
         """The longest wait before retry `retry`, from 0: `min(max_delay, base * 2**retry)`."""
         number = min(max(retry, 0), MAX_EXPONENT) + 1
-        return self._exponential(_Tried(attempt_number=number))  # type: ignore[arg-type]  # as above
+        known = self._ceilings.get(number)
+        if known is None:
+            state: Any = _Tried(attempt_number=number)  # it reads the number alone
+            known = self._ceilings[number] = self._exponential(state)
+        return known
 
     def draw(self, retry: int) -> float:
         """Seconds before retry `retry`: exact, or uniform from 0 to the ceiling, ends included."""
@@ -141,7 +146,7 @@ class Waits:
 
 
 class _Tried:
-    """As much of tenacity's state as its waits and stops read; theirs asks the system's clock."""
+    """As much of tenacity's state as its waits read; theirs asks the system's clock."""
 
     __slots__ = ("attempt_number",)
 

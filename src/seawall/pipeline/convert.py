@@ -273,7 +273,7 @@ def failure_of(
         own = _own_failure(attempted(lambda: getattr(error, "failure", None), None))
         return _discreet(own, tuple(secrets)) if secrets else own
     leaf = leaves(error)[0]
-    code, reason, retryable = _kind(leaf)
+    code, reason, retryable = _kind(type(leaf))
     return Failure(
         code=code,
         reason=reason,
@@ -356,9 +356,9 @@ _KINDS: tuple[tuple[Any, FailureCode, str, bool], ...] = (
 )
 
 
-def _kind(error: BaseException) -> tuple[FailureCode, str, bool]:
+def _kind(raised: type[BaseException]) -> tuple[FailureCode, str, bool]:
     for kinds, code, reason, retryable in _KINDS:
-        if is_a(error, kinds):
+        if issubclass(raised, kinds):
             return code, reason, retryable
     return FailureCode.EXECUTION_FAILED, "tool_failed", True
 

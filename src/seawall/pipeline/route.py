@@ -246,12 +246,9 @@ class Route:
             (begun - call.arrived) * 1000,
             call.key,
             call.verdicts,
+            instants=instants_of(call),
         )
-        if failure is not None:
-            span = _with_health(span, call, failure)
-        if call.rated or call.marks or call.timeout_s is not None or call.deadline is not None:
-            span = msgspec.structs.replace(span, instants=instants_of(call))
-        tell(listeners, span)
+        tell(listeners, span if failure is None else _with_health(span, call, failure))
 
     def digest(self, call: Invocation) -> Digest:
         """Digest of the arguments that ran, or of what came if they were refused."""
@@ -311,6 +308,9 @@ _LENGTHS = frozenset({"wait", "limit", "short", "silent"})
 def instants_of(call: Invocation) -> Instants | None:
     """Tell when layers decided; what was said once of a call is not said again."""
     arrived = call.arrived
+    if call.marks is None and call.timeout_s is None and call.deadline is None:  # as most
+        rated, call.rated = call.rated, 0.0
+        return Instants(rated_ms=(rated - arrived) * 1000) if rated else None
     found = {
         f"{name}_ms": (seconds if name in _LENGTHS else seconds - arrived) * 1000
         for name, seconds in (call.marks or {}).items()

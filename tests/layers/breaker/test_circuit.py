@@ -1053,3 +1053,39 @@ def test_other_numbers_keep_the_streak_and_the_widened_cooldown() -> None:
     circuit.retune(BreakerPolicy(threshold=3, cooldown_s=5, max_cooldown_s=60))
 
     assert circuit.cooldown_s == 22
+
+
+class Heard(pybreaker.CircuitBreakerListener):
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def failure(self, cb: Any, exc: BaseException) -> None:
+        self.said.append("failure")
+
+    def success(self, cb: Any) -> None:
+        self.said.append("success")
+
+
+@pytest.mark.parametrize("is_heard", [True, False])
+def test_a_row_of_failures_is_the_same_whether_somebody_listens_to_the_machine(
+    is_heard: bool,
+) -> None:
+    circuit, heard = Circuit(BreakerPolicy(threshold=3), Hands()), Heard()
+    if is_heard:
+        circuit.machine.add_listener(heard)
+    rows = []
+
+    for well in (False, False, True, False, False, False):
+        permit = circuit.acquire()
+        assert permit is not None
+        if well:
+            circuit.success(permit)
+        else:
+            circuit.failure(permit, "OSError")
+        rows.append((circuit.state, circuit.failures))
+
+    assert [state for state, _ in rows] == ["closed"] * 5 + ["open"]
+    assert [failures for _, failures in rows[:5]] == [1, 2, 0, 1, 2]
+    assert heard.said == (
+        ["failure", "failure", "success", "failure", "failure", "failure"] if is_heard else []
+    )
