@@ -58,12 +58,11 @@ _SECRETS = re.compile(
 )
 
 _HINTS = (
-    *("key", "token", "secret", "passw", "passphrase", "pwd", "sig", "credential", "session"),
-    *("authorization", "cookie", "bearer", "basic", "://", "sk-", "sk_", "pk-", "pk_", "rk-"),
-    *("rk_", "gh", "glpat", "xox", "hf-", "hf_", "npm", "pypi", "akia", "aiza", "ey", "ew"),
-    "-----begin",
+    *("ey", "ew", "token", "secret", "ss", "pwd", "sig", "credential", "authorization", "cookie"),
+    *("bearer", "basic", "://", "k-", "k_", "gh", "glpat", "xox", "hf-", "hf_", "npm", "pypi"),
+    *("akia", "aiza", "-----begin"),
 )
-"""One of these, in whatever case, is in everything that the pattern finds."""
+"""One of these, in whatever case, is in everything that the pattern finds: `ss` in passwords."""
 
 _WORDLIKE = 4
 """Characters below which a secret is only looked for as a word of its own."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import json
 from typing import Any
 
 import pytest
@@ -151,6 +152,46 @@ def test_the_outcome_is_that_of_the_longer_way_for_anything(value: dict[str, Any
     tool = Tool("t", "d", FLAT, give)
 
     assert outcome(warm(tool), value, tool) == outcome(Preparing(tool, RunPolicy()), value, tool)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"text": "x", "count": 3}',
+        '{"text": "a: b", "count": 3}',
+        '{"text": "x", "text": "y"}',
+        '{"text": "x", "count": 3.0}',
+        '{"text": "x", "count": 1e400}',
+        '{"text": "x", "count": 123456789012345678901234567890}',
+        '{"text": "\\ud800"}',
+        '{"text": "\u00e9"}',
+        '{"text": ["x"]}',
+        '{"text": "x", "more": {"a": 1}}',
+        '{"text": "x",}',
+        '```json\n{"text": "x"}\n```',
+        '"{\\"text\\": 5}"',
+        '{"text": "x"',
+        "[1]",
+        "null",
+        " ",
+        "",
+        '{"text": "' + "x" * 5_000 + '"}',
+    ],
+    ids=lambda text: text[:40],
+)
+def test_the_outcome_of_a_text_is_that_of_the_longer_way(text: str) -> None:
+    tool = Tool("t", "d", FLAT, give)
+
+    assert outcome(warm(tool), text, tool) == outcome(Preparing(tool, RunPolicy()), text, tool)
+
+
+@given(st.dictionaries(st.sampled_from([*FLAT["properties"], "more"]), scalars, max_size=4))
+def test_the_outcome_of_any_object_as_a_text_is_that_of_the_longer_way(
+    value: dict[str, Any],
+) -> None:
+    tool, text = Tool("t", "d", FLAT, give), json.dumps(value)
+
+    assert outcome(warm(tool), text, tool) == outcome(Preparing(tool, RunPolicy()), text, tool)
 
 
 @pytest.mark.parametrize("first", [True, False])

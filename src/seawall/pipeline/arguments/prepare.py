@@ -26,7 +26,11 @@ from seawall.pipeline.arguments.patterns.bounds import PatternBounds, pattern_bo
 from seawall.pipeline.arguments.quick import plain_check
 from seawall.pipeline.arguments.reading.bounds import out_of_bounds
 from seawall.pipeline.arguments.reading.reader import MAX_VALUES
-from seawall.pipeline.arguments.reading.text import ArgumentTextFault, parse_arguments
+from seawall.pipeline.arguments.reading.text import (
+    ArgumentTextFault,
+    flat_object,
+    parse_arguments,
+)
 from seawall.pipeline.arguments.reading.text_lenient import parse_lenient
 from seawall.pipeline.convert import discreet
 from seawall.pipeline.copying import copied
@@ -62,7 +66,7 @@ def preparing(
 ) -> Prepare:
     """Make what prepares the arguments of one tool's calls.
 
-    Mappings that are plainly in order go through at once, as nearly all do.
+    Mappings and texts that are plainly in order go through at once, as nearly all do.
     """
     whole = Preparing(tool, policy, checked=checked, compiled=compiled, count=count)
     return whole if whole.compiled is None or whole.mends_all else _quickly(whole, whole.compiled)
@@ -75,9 +79,10 @@ def _quickly(whole: Preparing, compiled: CompiledSchema) -> Prepare:
 
     def prepare(call: Invocation) -> ToolResult | None:
         given = call.given
-        if is_valid is None or given.__class__ is not dict or call.given_truncated:
+        value = given if given.__class__ is dict else flat_object(given)
+        if is_valid is None or value is None or call.given_truncated:
             return whole(call) if is_made else prepare_first(call)
-        for item in given.values():
+        for item in value.values():
             kind = item.__class__
             if kind is str:
                 if item.isascii():
@@ -86,11 +91,13 @@ def _quickly(whole: Preparing, compiled: CompiledSchema) -> Prepare:
                 continue
             return whole(call)
         try:
-            if not is_valid(given):
+            if not is_valid(value):
                 return whole(call)
         except ValueError:  # what is no JSON
             return whole(call)
-        call._arguments = call.flat = arguments = given.copy()  # noqa: SLF001  # a property takes longer than all this
+        # What came as text belongs to nobody else.
+        arguments = value.copy() if value is given else value
+        call._arguments = call.flat = arguments  # noqa: SLF001  # a property takes longer than all this
         return None if own_check is None else own_check(call, arguments)
 
     def prepare_first(call: Invocation) -> ToolResult | None:

@@ -441,16 +441,18 @@ _EXACT = (1 << 53) - 1
 
 
 def _has_whole_float(value: Any) -> bool:
-    waiting = [value]
+    waiting: list[Any] = [(value,)]
     while waiting:
-        item = waiting.pop()
-        if isinstance(item, float):
-            if item.is_integer():
-                return True
-        elif isinstance(item, dict):
-            waiting += item.values()
-        elif isinstance(item, (list, tuple)):
-            waiting += item
+        held = waiting.pop()
+        for item in held.values() if isinstance(held, dict) else held:
+            kind = item.__class__
+            if kind is str or kind is int or kind is bool or item is None:
+                continue
+            if isinstance(item, float):
+                if item.is_integer():
+                    return True
+            elif isinstance(item, (dict, list, tuple)):
+                waiting.append(item)
     return False
 
 

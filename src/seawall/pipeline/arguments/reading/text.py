@@ -33,6 +33,7 @@ __all__ = [
     "brackets_of",
     "check_count",
     "check_size",
+    "flat_object",
     "goes_deeper",
     "parse_arguments",
     "read",
@@ -64,18 +65,24 @@ def parse_arguments(text: str, *, repair: bool) -> tuple[Any, tuple[str, ...]]:
     Blank text and the JSON texts `null` and `""` are an empty object. The value may be
     any JSON value; whether it is an object is for the caller to ask.
     """
-    if len(text) <= _SHORT:
-        try:
-            value = _strict(text)
-        except _NOT_STRICT:
-            pass
-        else:
-            if type(value) is dict and _plainly_flat(text, value):
-                return value, ()
+    flat = flat_object(text)
+    if flat is not None:
+        return flat, ()
     value, repaired = read(text, repair=repair)
     if value is None or (isinstance(value, str) and not value.strip()):
         return {}, repaired
     return value, repaired
+
+
+def flat_object(text: Any) -> dict[str, Any] | None:
+    """Give what a short text says, if it is certain at a glance that this is a flat object."""
+    if text.__class__ is not str or len(text) > _SHORT:
+        return None
+    try:
+        value = _strict(text)
+    except _NOT_STRICT:
+        return None
+    return value if value.__class__ is dict and _plainly_flat(text, value) else None
 
 
 def read(text: str, *, repair: bool, depth: int = MAX_DEPTH) -> tuple[Any, tuple[str, ...]]:
