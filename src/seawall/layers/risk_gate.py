@@ -193,13 +193,15 @@ class RiskGate(Fitted):
         return call.prepared() or await self._asked(call, decision)
 
     async def _asked(self, call: Invocation, decision: Decision) -> ToolResult | None:
-        if self._questions is None:
+        outcome: Outcome = Answer.LATER
+        if self._questions is not None:
+            outcome = await self._questions.outcome(call, decision)
+        if outcome is Answer.LATER:
             waiting = None if self._later is None else await self._later(call, decision)
             if waiting is not None:
                 return waiting
             why = f"it needs a person's approval ({decision.reason}) and nobody can be asked here"
             return self._refused(call, "approval_required", why)
-        outcome = await self._questions.outcome(call, decision)
         if isinstance(outcome, Answer):
             call.decided = ("person", outcome.value)
         if outcome in (Answer.ALLOW_ONCE, Answer.ALLOW_SESSION):

@@ -61,6 +61,8 @@ class Answer(StrEnum):
     DENY = "deny"
     """Not in this session."""
     DENY_ONCE = "deny_once"
+    LATER = "later"
+    """Nobody can be asked now: the call waits where approvals are on, else it is refused."""
 
 
 class NoAnswer(StrEnum):

@@ -9,6 +9,7 @@ from tests.orchestration.approvals.conftest import swap
 
 from seawall import (
     Abort,
+    Answer,
     BatchRunner,
     Defer,
     HookContext,
@@ -43,6 +44,27 @@ async def test_a_call_alone_is_refused_for_now_with_the_id_of_its_approval(place
     assert (await pipeline.approvals.approve(batch_id)).state == [1]
     outcome = await pipeline.resume(batch_id)
     assert (outcome.results[0].call_id, outcome.results[0].text) == ("x", "delete done")
+
+
+async def test_a_call_waits_where_nobody_can_be_asked_now(place: Place) -> None:
+    pipeline = place.pipeline(confirm=lambda prepared, decision: Answer.LATER)
+
+    result = await pipeline.call("delete", {"table": "t"})
+
+    assert result.metadata is not None
+    batch_id = result.metadata["approval_id"]
+    await pipeline.approvals.approve(batch_id)
+    assert (await pipeline.resume(batch_id)).results[0].text == "delete done"
+
+
+async def test_without_approvals_it_is_refused_then(memory: Place) -> None:
+    pipeline = Pipeline(memory.tools, confirm=lambda prepared, decision: Answer.LATER)
+
+    result = await pipeline.call("delete", {"table": "t"})
+
+    assert result.failure is not None
+    assert result.failure.reason == "approval_required"
+    assert memory.effects == []
 
 
 @pytest.mark.parametrize("execution", ["parallel", "sequential"])

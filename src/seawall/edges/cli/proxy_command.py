@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from seawall.edges.cli.options import PolicyOption, configuration_errors
+from seawall.edges.cli.options import PolicyOption, StateOption, configuration_errors
 
 TOKEN = "SEAWALL_PROXY_TOKEN"  # noqa: S105  # the name of a variable, no secret
 
@@ -44,6 +44,7 @@ def run_proxy(
         ),
     ] = None,
     policy: PolicyOption = None,
+    state: StateOption = None,
     trust_hints: Annotated[
         bool,
         typer.Option(
@@ -84,7 +85,7 @@ def run_proxy(
     ] = None,
 ) -> None:
     """Stand in front of an MCP server."""
-    from seawall.edges.cli.sources import policies_from  # noqa: PLC0415  # loaded when it is run
+    from seawall.edges.cli.sources import policies_from, state_from  # noqa: PLC0415  # loaded when it is run
     from seawall.edges.mcp.proxy.command import proxy  # noqa: PLC0415  # as above
     from seawall.edges.mcp.proxy.options import ProxyOptions  # noqa: PLC0415  # as above
 
@@ -105,6 +106,7 @@ def run_proxy(
                 url=url,
                 http=http,
                 policies=policies_from(policy),
+                state=state_from(state),
                 trust_hints=trust_hints,
                 client_asks=client_asks,
                 pins=pins,

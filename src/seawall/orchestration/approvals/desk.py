@@ -25,6 +25,7 @@ from seawall.contract.approval import (
 from seawall.contract.decision import Action, PendingApproval
 from seawall.contract.errors import StoreUnavailable
 from seawall.orchestration.approvals.arrears import Arrears
+from seawall.orchestration.approvals.binding import same_digest
 from seawall.orchestration.approvals.entries import noting
 from seawall.orchestration.approvals.freezing import Freezer
 from seawall.orchestration.approvals.kept import Envelope
@@ -34,7 +35,7 @@ from seawall.pipeline.foreign import guarded_async, log
 from seawall.stores.approvals import approvals_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from seawall.contract.annotations import Risk
     from seawall.contract.tool import Tool
@@ -135,6 +136,18 @@ class Approvals:
     async def show(self, approval_id: str) -> ApprovalBatch:
         """Give one request; raises `ApprovalNotFound`."""
         return await self._seen(await self.frozen(approval_id))
+
+    async def same_as(self, tool: str, arguments: Mapping[str, Any]) -> ApprovalBatch | None:
+        """Give the newest request for this one call that waits, or is approved and was not run."""
+        for frozen in await self.store.page(closed=False, before=None, limit=MAX_LISTED):
+            if len(frozen.calls) != 1 or frozen.calls[0].tool != tool:
+                continue
+            if await self.status(frozen) not in _TO_COME:
+                continue
+            envelope = await self.envelope(frozen)
+            if same_digest(envelope.digest(tool, arguments), frozen.calls[0].digest):
+                return await self._seen(frozen)
+        return None
 
     async def approve(self, approval_id: str, *, by: str = "", reason: str = "") -> ApprovalBatch:
         """Allow one call, or all of a request that have no answer yet.
@@ -321,6 +334,9 @@ def _batch(frozen: Frozen, envelope: Envelope, status: ApprovalStatus) -> Approv
         owner=frozen.owner,
         lease_until=frozen.lease_until,
     )
+
+
+_TO_COME = frozenset({ApprovalStatus.PENDING, ApprovalStatus.APPROVED})
 
 
 def _has(frozen: Frozen, position: int | None) -> bool:

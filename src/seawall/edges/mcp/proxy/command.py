@@ -50,6 +50,7 @@ async def _on_stdio(options: ProxyOptions, streams: Streams) -> None:
     from seawall.edges.mcp.proxy.stdio import serve, starting  # noqa: PLC0415  # as above
 
     guard = options.guard()
+    await guard.start()
     if options.url is not None:
         from seawall.edges.mcp.proxy.http_server import connecting  # noqa: PLC0415  # an extra
 

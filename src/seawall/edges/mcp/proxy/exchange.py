@@ -88,6 +88,10 @@ class Exchange:
         """What must be asked before it may run, by a client that comes back with the answer."""
         self.unasked = False
         """It needs a person's word, and this client cannot ask."""
+        self.waits_for = ""
+        """The request for this call that a person is still to answer."""
+        self.granted = ""
+        """The request for this call that a person has approved, elsewhere."""
         self.approved = False
         """A person said yes, in this round or one before."""
         self.about = ""

@@ -31,12 +31,19 @@ if TYPE_CHECKING:
     from seawall.pipeline.clock import Clock
     from seawall.pipeline.context import ToolContext
     from seawall.policy.model import Policies
+    from seawall.stores.state import State
 
 APPROVE_BY_POLICY = (
     "Do not repeat this call. Tell the user what you want to do and why, and that it needs their"
     " approval first: this client cannot be asked for it, so whoever runs the proxy must allow the"
     ' tool in its policy, such as `[risk] allow = ["{name}"]`, or start it with --client-asks if'
     " the client asks by itself."
+)
+
+
+APPROVE_ELSEWHERE = (
+    "Tell the user what waits for their approval: they answer with `seawall approvals approve {id}"
+    " --state …`, with the state of this proxy. Once they have, make the same call again."
 )
 
 
@@ -50,21 +57,24 @@ class Guard:
         trusted: bool = False,
         client_asks: bool = False,
         holding: Holding | None = None,
+        state: State | None = None,
         clock: Clock | None = None,
         chance: Chance | None = None,
     ) -> None:
         self.clock = clock or SystemClock()
         self.chance = chance or SystemChance()
-        self.approvals = Approvals(self.clock, self.chance)
         registry = Registry()
         self.pipeline = Pipeline(
             registry,
             policies=policies,
             trace=_Unread(0),
             confirm=_allowed if client_asks else self._confirm,
+            state=state,
             clock=self.clock,
             chance=self.chance,
         )
+        desk = self.pipeline.approvals if self.pipeline.approvals.enabled else None
+        self.approvals = Approvals(self.clock, self.chance, desk)
         self.catalogue = Catalogue(
             registry,
             self._run,
@@ -76,6 +86,13 @@ class Guard:
         )
         self._exchanges: dict[str, Exchange] = {}
         self._count = 0
+        # Ids go into requests that outlive this process.
+        self._prefix = f"call-{self.chance.token(4)}" if desk else "call"
+
+    async def start(self) -> None:
+        """Connect to the state, if there is one; raises what that raises."""
+        if self.pipeline.state is not None:
+            await self.pipeline.state.start()
 
     async def call(self, exchange: Exchange) -> bytes | None:
         """Make a call and give the message that answers it; None if the client has cancelled it."""
@@ -109,14 +126,14 @@ class Guard:
 
     async def _piped(self, exchange: Exchange) -> ToolResult:
         self._count += 1
-        call_id = f"call-{self._count}"
+        call_id = f"{self._prefix}-{self._count}"
         self._exchanges[call_id] = exchange
         policy = self.pipeline.policy_of(exchange.name)
         if exchange.token is None and policy is not None and policy.idle_timeout_s is not None:
             exchange.own_token = exchange.client.new_token()
         arguments = exchange.params.get("arguments")
         try:
-            return await self.pipeline.call(
+            result = await self.pipeline.call(
                 exchange.name,
                 arguments,
                 call_id=call_id,
@@ -124,6 +141,19 @@ class Guard:
             )
         finally:
             del self._exchanges[call_id]
+        return await self._resumed(exchange) if exchange.granted else result
+
+    async def _resumed(self, exchange: Exchange) -> ToolResult:
+        """Run what was approved elsewhere, once: for this client, which makes the call again."""
+        batch = await self.pipeline.approvals.show(exchange.granted)
+        call_id = batch.approvals[0].call_id
+        self._exchanges[call_id] = exchange
+        exchange.unasked = False
+        try:
+            outcome = await self.pipeline.resume(batch.id)
+        finally:
+            self._exchanges.pop(call_id, None)
+        return outcome.results[0]
 
     async def _run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         return await self._exchanges[context.call_id].attempt(arguments, context)
@@ -151,7 +181,7 @@ class Guard:
         if failure is not None and failure.code is FailureCode.NOT_FOUND and not result.attempts:
             return self._unknown(exchange, result)
         if exchange.unasked and failure is not None:
-            result = _needs_policy(result, exchange.name)
+            result = _unasked(result, exchange)
         return self._made(exchange, result)
 
     def _as_it_came(self, exchange: Exchange, answered: messages.Message) -> bytes:
@@ -196,8 +226,10 @@ class Guard:
         return [(header.lower().encode(), value.encode()) for header, value in found.items()]
 
     async def aclose(self) -> None:
-        """End the pipeline."""
+        """End the pipeline, and the state."""
         await self.pipeline.aclose()
+        if self.pipeline.state is not None:
+            await self.pipeline.state.aclose()
 
 
 def _told(policies: Policies, registry: Registry) -> None:
@@ -233,6 +265,26 @@ def _not_listed(exchange: Exchange, not_listed: NotListed) -> bytes:
         return messages.error_of(exchange.id, not_listed.error)
     data = {"reason": "transport", "tool": exchange.name[:200]}
     return messages.error(exchange.id, messages.INTERNAL_ERROR, not_listed.why, data)
+
+
+def _unasked(result: ToolResult, exchange: Exchange) -> ToolResult:
+    """Say how a call comes to run whose client cannot ask."""
+    failure, metadata = result.failure, result.metadata or {}
+    waits_for = exchange.waits_for or metadata.get("approval_id", "")
+    if not waits_for:
+        wanted = failure is not None and failure.reason in ("approval_denied", "approval_required")
+        return _needs_policy(result, exchange.name) if wanted else result
+    return ToolResult.failed(
+        FailureCode.PERMISSION_DENIED,
+        f"{exchange.name} was not run: it waits for a person's approval; the request is"
+        f" {waits_for}",
+        reason="approval_required",
+        layer="risk_gate",
+        guidance=APPROVE_ELSEWHERE.format(id=waits_for),
+        may_have_run=False,
+        call_id=result.call_id,
+        tool=exchange.name,
+    )
 
 
 def _needs_policy(result: ToolResult, name: str) -> ToolResult:

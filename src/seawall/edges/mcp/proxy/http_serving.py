@@ -45,6 +45,7 @@ def address(text: str) -> tuple[str, int]:
 
 async def _serve(options: ProxyOptions, host: str, port: int) -> None:
     guard = options.guard()
+    await guard.start()
     door = Doorkeeper(
         host, token=options.token, hosts=options.allowed_hosts, origins=options.allowed_origins
     )

@@ -12,6 +12,7 @@ from seawall.edges.mcp.proxy.guard import Guard
 from seawall.edges.mcp.proxy.holding import Holding, server_name
 from seawall.policy.model import Policies
 from seawall.policy.ready_made import ready_made
+from seawall.stores.state import State
 
 POLICY = "mcp-proxy"
 
@@ -27,6 +28,8 @@ class ProxyOptions(msgspec.Struct, frozen=True, kw_only=True):
     client_asks: bool = False
     pins: Path | None = None
     """Where accepted definitions are kept; without it no tool is held back."""
+    state: State | None = None
+    """Where approvals, effects and the audit log are kept; without it nothing is."""
     token: str | None = None
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
@@ -49,5 +52,9 @@ class ProxyOptions(msgspec.Struct, frozen=True, kw_only=True):
         if self.pins is not None:
             holding = Holding(self.pins, server_name(self.command, self.url))
         return Guard(
-            policies, trusted=self.trust_hints, client_asks=self.client_asks, holding=holding
+            policies,
+            trusted=self.trust_hints,
+            client_asks=self.client_asks,
+            holding=holding,
+            state=self.state,
         )
