@@ -10,7 +10,7 @@ import textwrap
 import threading
 import time
 from contextlib import ExitStack, closing, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import httpx
 
@@ -72,6 +72,13 @@ pay = "low"
 rate = "100000/minute"
 breaker = {}
 """
+
+
+class Based(Protocol):
+    """What has an address."""
+
+    @property
+    def base(self) -> str: ...
 
 
 class Fleet:
@@ -169,7 +176,7 @@ class Worker(httpx.Client):
 
 
 @contextmanager
-def one_of_each(found: Fleet, token: str = ADMIN, workers: int = 2) -> Iterator[list[Worker]]:
+def one_of_each(found: Based, token: str = ADMIN, workers: int = 2) -> Iterator[list[Worker]]:
     """Clients of as many different workers."""
     with ExitStack() as stack:
         known: dict[int, Worker] = {}

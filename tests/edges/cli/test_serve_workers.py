@@ -12,16 +12,19 @@ import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
-from tests.edges.cli.fleet import ADMIN, CALLER, Fleet, Worker, fleet, one_of_each
+from tests.edges.cli.fleet import ADMIN, CALLER, TOOLS, Fleet, Worker, fleet, one_of_each
 from tests.redis_servers import running as running_redis
+
+from seawall.recording.trace_file import read_trace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from tests.redis_servers import Server
 
@@ -297,7 +300,8 @@ def test_a_killed_worker_loses_its_own_calls_alone_and_its_counts_stay(tmp_path:
 
 
 def test_told_to_stop_calls_of_all_workers_end_and_it_ends_with_0(tmp_path: Path) -> None:
-    with fleet(tmp_path, f"sqlite:///{tmp_path}/s.db") as found:
+    state = f"sqlite:///{tmp_path}/s.db"
+    with fleet(tmp_path, state, "--record", "spans.jsonl") as found:
         found.until("2 workers serve")
         with one_of_each(found) as workers, ThreadPoolExecutor(2) as pool:
             slow = [pool.submit(worker.called, "read", {"seconds": 1.0}) for worker in workers]
@@ -309,8 +313,41 @@ def test_told_to_stop_calls_of_all_workers_end_and_it_ends_with_0(tmp_path: Path
 
     assert code == 0
     assert len(set(texts)) == 2
+    recorded = [read_trace(tmp_path / f"spans.{number}.jsonl") for number in (1, 2)]
+    assert [sum(call.tool == "read" for call in one.calls) for one in recorded] == [1, 1]
     with pytest.raises(httpx.ConnectError):
         httpx.get(f"{base}/healthz")
+
+
+def test_that_nobody_reads_what_is_said_does_not_end_the_watch(tmp_path: Path) -> None:
+    said = tmp_path / "said"
+    script = (
+        "seawall serve --workers 2 --port 0 --registry shop:registry --state sqlite:///s.db"
+        f" 2>&1 | head -n 6 > {said}; sleep 600"
+    )
+    (tmp_path / "shop.py").write_text(TOOLS)
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = {
+        **os.environ,
+        "PATH": path,
+        "SEAWALL_ADMIN_TOKEN": ADMIN,
+        "SEAWALL_TOKEN": CALLER,
+    }
+    with subprocess.Popen(
+        ["bash", "-c", script], cwd=tmp_path, env=environment, start_new_session=True
+    ) as shell:
+        try:
+            end = time.monotonic() + 90
+            while "2 workers serve" not in (said.read_text() if said.exists() else ""):
+                assert time.monotonic() < end, said.read_text()
+                time.sleep(0.1)
+            found = SimpleNamespace(base=said.read_text().split(" tools at ")[1].split()[0])
+            with one_of_each(found) as (one, _):
+                os.kill(one.process, signal.SIGKILL)
+            with one_of_each(found) as workers:
+                assert one.process not in {worker.process for worker in workers}
+        finally:
+            os.killpg(shell.pid, signal.SIGKILL)
 
 
 def test_a_hangup_takes_the_policy_anew_in_all_workers(tmp_path: Path) -> None:

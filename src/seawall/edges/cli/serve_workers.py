@@ -46,7 +46,7 @@ def serve_by_workers(options: ServeOptions, paper: Paper) -> int:
     supervisor = Supervisor(
         Rules(workers=options.workers, drain_s=options.drain_s),
         SystemClock(),
-        paper.text,
+        lambda line: _say(paper, line),
         lambda number: _bury(number, folder),
     )
     try:
@@ -92,6 +92,12 @@ def _metrics_folder() -> tuple[str, bool]:
         return given, False
     made = os.environ[METRICS] = tempfile.mkdtemp(prefix="seawall-metrics-")
     return made, True
+
+
+def _say(paper: Paper, line: str) -> None:
+    """Say something; that nobody listens any more is no reason to leave the workers alone."""
+    with suppress(OSError, ValueError):
+        paper.text(line)
 
 
 def _bury(number: int, folder: str) -> None:
