@@ -40,7 +40,8 @@ def bind(host: str, port: int, *, shared: bool = False) -> socket.socket:
     """Take an address without listening yet; raises `OSError` if it cannot be had.
 
     A shared one may be taken again by processes of the same user that share it too: the system
-    spreads connections over those that listen.
+    spreads connections over those that listen. One socket that several processes inherit does not:
+    whichever wakes first takes all connections that wait, and so mostly one takes all.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # With its protocol said, else asyncio leaves Nagle on: 40 ms for every answer in two pieces.
