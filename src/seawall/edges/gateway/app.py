@@ -186,11 +186,13 @@ class Gateway:
         return _Endpoint(self._guard, scope, serve)
 
     async def _call(self, asked: Asked) -> None:
-        await self._guard.count(asked.client)
+        if self._guard.limits(asked.client):
+            await self._guard.count(asked.client)
         await self.calls.serve(asked)
 
     async def _console_call(self, asked: Asked) -> None:
-        await self._guard.count(asked.client)
+        if self._guard.limits(asked.client):
+            await self._guard.count(asked.client)
         await self.calls.serve(asked, released=self.views.released)
 
     async def _events(self, asked: Asked) -> None:

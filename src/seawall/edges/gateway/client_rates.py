@@ -44,6 +44,9 @@ class ClientRates:
                 name: _shared(store, buckets, now, name, rate) for name, rate in self._said.items()
             }
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._said
+
     async def take(self, name: str) -> Taken | None:
         """Take one call from a client's rate; None if it has none."""
         here = self._here.get(name)

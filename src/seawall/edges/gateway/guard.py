@@ -81,6 +81,10 @@ class Guard:
         said = f"the token of {client.name} has not the scope {scope}"
         raise Refused(refusal(FailureCode.PERMISSION_DENIED, "scope_missing", said))
 
+    def limits(self, client: Client) -> bool:
+        """Whether a client has a rate that its calls are to be counted for."""
+        return client.name in self._rates
+
     async def count(self, client: Client) -> None:
         """Take one call from the client's rate, or refuse."""
         taken = await self._rates.take(client.name)
