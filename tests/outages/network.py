@@ -110,7 +110,7 @@ class _Way:
         for writer in (self.near, self.beyond):
             if writer is not None:
                 found = writer.get_extra_info("socket")
-                if found is not None:
+                if found is not None and found.fileno() >= 0:
                     found.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
                 writer.transport.abort()
 

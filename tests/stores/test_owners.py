@@ -3,7 +3,8 @@ import subprocess
 import sys
 
 import pytest
-from sqlalchemy import Float, cast, select
+from sqlalchemy import Float, cast, select, text
+from tests.servers import PostgresServer
 from tests.stores.test_database import database_of
 
 from seawall.contract.errors import StoreUnavailable
@@ -173,3 +174,24 @@ async def test_one_that_was_removed_signs_again(state_url: str) -> None:
         assert await gone(state, "another") == {"another"}
         left = await database_of(state).read(lambda c: c.execute(select(owners.c.id)))
         assert [row.id for row in left] == [mine]
+
+
+async def test_behind_a_new_connection_the_sign_of_life_is_given_anew(
+    postgres_server: PostgresServer, postgres_url: str
+) -> None:
+    """There may be another server, restored from what was before the last sign."""
+    async with open_state(postgres_url) as state:
+        mine, database = owners_of(state), database_of(state)
+        await mine.signed_in()
+        postgres_server.query(postgres_url, "DELETE FROM owners")
+        await mine.signed_in()
+        assert await gone(state, mine.me().id) == set()  # never of oneself
+        rows = "SELECT count(*) FROM owners"
+        assert postgres_server.query(postgres_url, rows) == "0\n"
+
+        ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        postgres_server.query(postgres_url, f"{ended} WHERE application_name = 'seawall'")
+        await database.read(lambda connection: connection.execute(text("SELECT 1")))
+        await mine.signed_in()
+
+        assert postgres_server.query(postgres_url, rows) == "1\n"

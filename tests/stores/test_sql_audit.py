@@ -11,6 +11,7 @@ from sqlalchemy import text
 from tests.stores.test_database import database_of
 
 from seawall.contract.audit import AuditEntry, AuditKind, AuditMark, AuditReport
+from seawall.contract.errors import StoreUnavailable
 from seawall.stores import State, open_state
 from seawall.stores.chain import BEGINNING, MAX_FAULTS, MAX_TEXT, Chain
 from seawall.stores.keys import VARIABLE
@@ -291,3 +292,37 @@ async def test_a_file_that_was_written_anew_without_a_key_does_not_pass(tmp_path
 
     assert [fault.seq for fault in report.faults] == [1, 2, 3]
     assert "without a key" in report.faults[0].said
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+async def test_entries_of_which_it_is_not_known_whether_they_were_kept_are_there_once(
+    state_url: str, monkeypatch: pytest.MonkeyPatch, *, is_kept: bool
+) -> None:
+    async with open_state(state_url, key=KEY) as state:
+        write, entries = database_of(state).write, [entry(1), entry(2)]
+
+        async def unanswered(work: Any, *more: Any) -> Any:
+            if is_kept:
+                await write(work, *more)
+            else:
+                with pytest.raises(ZeroDivisionError):
+                    await write(lambda connection: broken_off(connection, work))
+            raise StoreUnavailable("there", "gone while it answered")
+
+        async def broken_off(connection: Any, work: Any) -> None:
+            await work(connection)
+            raise ZeroDivisionError
+
+        await state.audit.append([entry(0)])
+        with monkeypatch.context() as away:
+            away.setattr(database_of(state), "write", unanswered)
+            for _ in range(2):
+                with pytest.raises(StoreUnavailable):
+                    await state.audit.append(entries)
+        await state.audit.append([entry(9)])  # of somebody else, in between
+        await state.audit.append([*entries, entry(3)])
+
+        records = [json.loads(record.text)["call_id"] async for record in state.audit.records()]
+        expected = ["0", "1", "2", "9", "3"] if is_kept else ["0", "9", "1", "2", "3"]
+        assert records == expected
+        assert (await state.audit.verify()).sound

@@ -1,4 +1,5 @@
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -439,3 +440,76 @@ async def test_under_another_key_a_call_that_was_made_is_no_conflict_but_unreada
     assert begun.earlier is not None
     assert (begun.conflict, begun.earlier.state) == (False, EffectState.DONE)
     assert "not among ours" in begun.earlier.unreadable
+
+
+async def audited(state: State) -> list[tuple[str, str]]:
+    entries = [json.loads(record.text) async for record in state.audit.records()]
+    return [(each["outcome"], each.get("reason", "")) for each in entries]
+
+
+async def test_an_end_that_was_kept_and_not_said_to_be_is_kept_once(
+    state_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_state(state_url, key=KEY) as state:
+        ledger, database = ledger_of(state), database_of(state)
+        await ledger.begin(intent("t"))
+        write = database.write
+        fails = iter([True])
+
+        async def kept_but_not_said(work: Any, *more: Any) -> None:
+            await write(work, *more)
+            if next(fails, False):
+                raise StoreUnavailable("there", "gone while it answered")
+
+        with monkeypatch.context() as away:
+            away.setattr(database, "write", kept_but_not_said)
+            with pytest.raises(StoreUnavailable):
+                await ledger.settle(settled("t", EffectState.UNKNOWN, reason="cancelled"))
+            await database.quiet()
+
+        assert await audited(state) == [("running", ""), ("unknown", "cancelled")]
+
+
+async def test_what_cannot_have_been_kept_is_not_taken_back(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or each call while a database is away would leave something to do in memory."""
+    clock = FakeClock()
+    async with open_state(f"sqlite:///{tmp_path}/state.db", clock=clock) as state:
+        ledger, database = ledger_of(state), database_of(state)
+
+        async def away(*_: object) -> None:
+            raise StoreUnavailable("there", "away", may_have_written=False)
+
+        monkeypatch.setattr(database, "write", away)
+        for number in range(100):
+            with pytest.raises(StoreUnavailable):
+                await ledger.begin(intent(f"t{number}"))
+        await database.quiet()
+
+        assert (ledger._never_ran, ledger._open) == (set(), {})
+
+
+async def test_who_is_not_waited_for_before_it_began_leaves_nothing_behind(state_url: str) -> None:
+    async with open_state(state_url) as state:
+        ledger, database = ledger_of(state), database_of(state)
+        await ledger.begin(intent("first", key="other"))
+        go_on = asyncio.Event()
+
+        async def hold(_: Any) -> None:
+            await go_on.wait()
+
+        holding = [asyncio.ensure_future(database.write(hold)) for _ in range(5)]
+        await asyncio.sleep(0.2)
+        late = [asyncio.ensure_future(ledger.begin(intent(f"t{number}"))) for number in range(20)]
+        await asyncio.sleep(0.05)
+        for each in late:
+            each.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
+        go_on.set()
+        await asyncio.gather(*holding)
+        await database.quiet()
+
+        assert ledger._never_ran == set()
+        assert await audited(state) == [("running", "")]
+        assert (await ledger.begin(intent("again"))).earlier is None

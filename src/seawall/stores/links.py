@@ -57,6 +57,7 @@ class Links:
         # First of all: what comes after it on a new connection may be broken off.
         event.listen(engine.sync_engine, "connect", self._connected, insert=True)
         event.listen(engine.sync_engine, "checkout", self._taken)
+        event.listen(engine.sync_engine, "handle_error", _judge)
 
     def let_go(self) -> None:
         """Say that this task has no connection any more."""
@@ -153,10 +154,12 @@ class ServerLinks(Links):
         """Close all, those too that are still being made."""
         alone, self._alone = self._alone, []
         for task in alone:
-            if task.done():
-                _ended(task)
-            else:
-                task.add_done_callback(_ended)
+            task.cancel()
+        if alone:
+            await asyncio.wait(alone)
+        for task in alone:
+            if not task.cancelled() and task.exception() is None:
+                task.result().terminate()
         await super().aclose()
 
     def _noted(self, record: Any) -> None:
@@ -207,7 +210,6 @@ class FileLinks(Links):
         super().__init__(engine)
         event.listen(engine.sync_engine, "connect", _set_pragmas)
         event.listen(engine.sync_engine, "begin", _begin)
-        event.listen(engine.sync_engine, "handle_error", _judge)
 
     def check(self, connection: AsyncConnection) -> None:
         """Raise if the file is not the one that was opened: what is written would be lost."""
@@ -280,12 +282,6 @@ def _common(timeout_s: float) -> dict[str, Any]:
     }
 
 
-def _ended(task: asyncio.Task[Any]) -> None:
-    """End a connection that nobody waited for."""
-    if not task.cancelled() and task.exception() is None:
-        task.result().terminate()
-
-
 def _uri(path: Path) -> str:
     return f"{path.absolute().as_uri()}?mode=rw"
 
@@ -314,8 +310,11 @@ def _begin(connection: Connection) -> None:
 
 
 def _judge(context: ExceptionContext) -> None:
-    """Have a connection made anew after what may be its own fault."""
+    """Have a connection made anew after what may be its own fault, and that one alone.
+
+    The others are looked at when they are taken: all of them at once would be asked to say goodbye.
+    """
     code = getattr(context.original_exception, "sqlite_errorcode", None)
     if code is not None and code & 0xFF in _SPENT:
         context.is_disconnect = True
-        context.invalidate_pool_on_disconnect = False
+    context.invalidate_pool_on_disconnect = False
