@@ -32,14 +32,14 @@ def folder_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     lines += [
         {
             "call_id": f"c{number}",
-            "tool": "find" if number < 400 else ODD,
+            "tool": "find" if number < 1400 else ODD,
             "attempt": 1,
             "started": 0.0,
             "duration_ms": chance.uniform(500, 2000),
             "outcome": "success",
             "offset_s": number * 2.0,
         }
-        for number in range(410)
+        for number in range(1410)
     ]
     (tmp_path / "day.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     return tmp_path
@@ -54,8 +54,8 @@ def test_what_is_written_is_a_policy_that_changes_what_it_says(folder: Path) -> 
 
     assert result.exit_code == 0
     text = (folder / "proposed.toml").read_text()
-    assert tomllib.loads(text)["tools"]["find"]["timeout_s"] == 3
-    assert "timeout_s = 3  # was 30\n#   of 400 attempts half take up to" in text
+    assert tomllib.loads(text)["tools"]["find"]["timeout_s"] == 12
+    assert "timeout_s = 12  # was 30\n#   of 1400 attempts half take up to" in text
     assert Policies.load(folder / "proposed.toml")
     checked = CliRunner().invoke(app, ["policy", "check", "proposed.toml"])
     assert checked.exit_code == 0

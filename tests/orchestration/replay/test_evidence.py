@@ -124,7 +124,7 @@ def test_width_counts_what_is_under_way_at_once() -> None:
 
 @pytest.mark.parametrize(
     ("most", "usual", "headroom", "expected"),
-    [(8, 8, 1.5, 17), (100, 100, 1.5, 150), (40, 15, 1.5, 90), (2, 1, 2.0, 7), (0, 0, 2.0, 0)],
+    [(8, 8, 1.5, 17), (100, 100, 1.5, 150), (40, 15, 1.5, 140), (2, 1, 2.0, 7), (0, 0, 2.0, 0)],
 )
 def test_room_is_left_by_how_large_a_number_is_and_how_much_it_varies(
     most: int, usual: int, headroom: float, expected: int

@@ -54,6 +54,8 @@ class Tail(msgspec.Struct, frozen=True):
     """The 99.9th percentile; of fewer than a thousand attempts, the longest."""
     hung: int
     """Attempts that were cut off, or took many times longer than all others."""
+    longest_s: float = 0.0
+    """The longest of the attempts that ended by themselves, failed ones too."""
     growth: float = 1.0
     """How many times longer the rarest tenth of the longest takes: 1.6 is usual, 5 is heavy."""
 
@@ -86,7 +88,7 @@ class Most(msgspec.Struct, frozen=True):
 
     def spare(self, headroom: float) -> int:
         """Leave room above it: small numbers vary more than large ones, and some vary much."""
-        above = ((headroom - 1) * self.most, 3 * math.sqrt(self.most), 2 * (self.most - self.usual))
+        above = ((headroom - 1) * self.most, 3 * math.sqrt(self.most), 4 * (self.most - self.usual))
         return math.ceil(self.most + max(above))
 
 
@@ -115,6 +117,10 @@ class Runs(msgspec.Struct, frozen=True):
     outages: int
     outage_s: float
     """How long an outage lasts, the median."""
+    failing_s: float = 0.0
+    """How long a failing attempt takes, the median."""
+    per_second: float = 0.0
+    """Attempts in a second."""
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:
@@ -150,6 +156,7 @@ def tail_of(attempts: Sequence[tuple[float, Span]]) -> Tail | None:
         percentile(kept, 0.99),
         percentile(kept, 0.999),
         cut + len(ended) - len(kept),
+        max(span.duration_ms / 1000 for _, span in attempts if not is_cut(span)),
         _growth(kept),
     )
 
@@ -202,7 +209,15 @@ def runs_of(attempts: Sequence[tuple[float, Span]]) -> Runs | None:
         return None
     stray = _longest_stray(sorted(length for length, _ in runs))
     outages = sorted(seconds for length, seconds in runs if length > stray)
-    return Runs(failures, stray, len(outages), percentile(outages, 0.5) if outages else 0.0)
+    failing = sorted(span.duration_ms / 1000 for _, span in attempts if span.reason)
+    return Runs(
+        failures,
+        stray,
+        len(outages),
+        percentile(outages, 0.5) if outages else 0.0,
+        percentile(failing, 0.5),
+        len(attempts) / max(attempts[-1][0] - attempts[0][0], 1.0),
+    )
 
 
 _OUTAGE = 8

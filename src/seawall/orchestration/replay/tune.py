@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from seawall.layers.rate_limit.strategies import parse_rate
 from seawall.orchestration.replay.evidence import (
     MIN_ATTEMPTS,
     MIN_CALLS,
@@ -45,6 +46,9 @@ HEADROOM = 1.5
 
 UNPROVEN = 4.0
 """Times that, for a timeout where nothing hung or the tail is hardly known."""
+
+CLEARLY = 0.7
+"""A shorter cooldown is proposed where it is shorter by so much; else days differ more."""
 
 LEAST_TIMEOUT_S = 1.0
 LEAST_BURST = 5
@@ -166,9 +170,9 @@ def _try_out(
         harmful = [one for one in tuning.proposals if not worse.isdisjoint(_members(one, tools))]
         if not harmful:
             return
-        # One key at a time: the last that was proposed is the least sure.
-        key = max((one.key for one in harmful), key=_KEYS.index)
-        back = [one for one in harmful if one.key == key]
+        # One key of each at a time: the last that was proposed is the least sure.
+        last = {(one.section, one.name): one for one in sorted(harmful, key=_doubt)}
+        back = list(last.values())
         tuning.dropped += back
         tuning.proposals = [one for one in tuning.proposals if one not in back]
     tuning.dropped += tuning.proposals
@@ -184,6 +188,10 @@ _KEYS = (
     "breaker.threshold",
 )
 """From the surest to the least sure."""
+
+
+def _doubt(one: Proposal) -> int:
+    return _KEYS.index(one.key)
 
 
 def _members(one: Proposal, tools: Mapping[str, Tool]) -> set[str]:
@@ -204,7 +212,7 @@ def proposed(tool: Tool, policy: RunPolicy, calls: Sequence[Recorded]) -> list[P
     proposer = _Proposer(tool.name, policy)
     if tool.duration is None:
         proposer.timeout(tail_of(attempts))
-    proposer.rate(times)
+    proposer.rate(times, refused=any(call.reason == "rate_limited" for call in calls))
     proposer.breaker(runs_of(attempts))
     proposer.concurrency(width_of(calls), len(times))
     return proposer.found
@@ -232,11 +240,18 @@ class _Proposer:
             return
         proven = tail.hung and tail.attempts >= SURE_ATTEMPTS
         headroom = max(HEADROOM, tail.growth) * (1.0 if proven else UNPROVEN)
-        wanted_s = max(nice(headroom * tail.tail_s), LEAST_TIMEOUT_S)
+        # Where nothing hung, nothing that was seen is to be cut: it could only do harm.
+        floor_s = 0.0 if tail.hung else HEADROOM * tail.longest_s
+        wanted_s = max(nice(max(headroom * tail.tail_s, floor_s)), LEAST_TIMEOUT_S)
         if now_s is None or wanted_s < now_s * 0.9:
             self._add("timeout_s", wanted_s, now_s, seen)
 
-    def rate(self, times: Sequence[float]) -> None:
+    def _holds(self, burst: int) -> bool:
+        """Whether the present rate is below what would be proposed, and yet refused nobody."""
+        rate = self._policy.rate
+        return rate is not None and parse_rate(rate).amount <= burst
+
+    def rate(self, times: Sequence[float], *, refused: bool) -> None:
         arrivals = arrivals_of(times)
         if arrivals is None or self._policy.rate_key != ("tool",) or self._policy.cost != 1:
             return
@@ -245,6 +260,8 @@ class _Proposer:
         bursts = arrivals.bursts(per_second, times)
         amount = max(bursts.spare(HEADROOM), LEAST_BURST)
         period_s = max(math.floor(amount / per_second), 1)
+        if self._holds(amount) and not refused:
+            return
         value = f"{amount} per {period_s} seconds" if period_s != 60 else f"{amount}/minute"
         if value != self._policy.rate:
             self._add(
@@ -266,11 +283,13 @@ class _Proposer:
         threshold = min(max(runs.stray + 2, 3), 20)
         if threshold != breaker.threshold:
             self._add("breaker.threshold", threshold, breaker.threshold, seen)
-        # A doubled cooldown that outlasts the outage refuses calls that would be answered; a probe
-        # costs one call. So it is asked about sixteen times in an outage, then about eight times.
-        first_s = max(nice(runs.outage_s / 16), 2.0)
-        longest_s = max(nice(runs.outage_s / 8), first_s)
-        if longest_s < breaker.max_cooldown_s:
+        # Half a cooldown after an outage calls are refused that would be answered; each probe
+        # during one costs an attempt, and a retry. The cooldown is that of which both cost least.
+        probe_s = 2 * (runs.failing_s + ATTEMPT_S)
+        best_s = math.sqrt(2 * runs.outage_s * probe_s / (runs.per_second * PENALTY_S))
+        longest_s = max(nice(best_s), 2.0)
+        first_s = max(nice(best_s / 2), 2.0)
+        if longest_s < breaker.max_cooldown_s * CLEARLY:
             if first_s < breaker.cooldown_s:
                 self._add("breaker.cooldown_s", first_s, breaker.cooldown_s, seen)
             self._add("breaker.max_cooldown_s", longest_s, breaker.max_cooldown_s, seen)
