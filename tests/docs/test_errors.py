@@ -1,8 +1,9 @@
 """What a user meets as an error says what to do: no text is a complaint alone.
 
 Every text of a `Fault`, of an exception that a user can meet, and of a refusal without guidance of
-its own is read from the source. It must hold a word that says what is wanted, or hand on the words
-of whoever found the fault. Refusals are not held to it where their code's guidance says what to do.
+its own is read from the source; a `RuntimeError` is a mistake in a program, and is left out. A text
+must hold a word that says what is wanted, or hand on the words of whoever found the fault. Refusals
+are not held to it where their code's guidance says what to do.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 SOURCE = Path(__file__).parents[2] / "src" / "seawall"
 KINDS = {
     *("Fault", "ConfigurationError", "ValueError", "TypeError", "BadParameter", "_fault"),
-    *("RuntimeError", "SealBroken", "OSError", "fault", "_wrong", "NotUsable"),
+    *("SealBroken", "OSError", "fault", "_wrong", "NotUsable"),
 }
 PLACES = {"_fault": 2, "_wrong": 1, "fault": 1}
 """Which argument is the text, where it is not the first."""
@@ -39,7 +40,6 @@ INSIDE = {
     # Never seen by a user: asserts of our own code, or words that are wrapped before they are.
     *(
         "contract",
-        "edges/gateway/exchange.py",
         "pipeline/drive.py",
         "pipeline/clock.py",
         "pipeline/threads.py",
