@@ -1,6 +1,7 @@
 """One process of many: calls a tool as fast as it can until a time, and says what came of it.
 
-`python shared_worker.py URL BEGIN SECONDS REPLICAS TIMEOUT_S ON_STORE_DOWN`; writes JSON.
+`python shared_worker.py URL SECONDS REPLICAS TIMEOUT_S ON_STORE_DOWN` writes a line when it is
+ready, reads from its input when to begin, and ends with a line of JSON.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ async def watch(shared: Shared, seen: list[tuple[float, bool]]) -> None:
 
 
 async def main(
-    url: str, begin: float, seconds: float, replicas: int, timeout_s: float, on_store_down: Any
+    url: str, seconds: float, replicas: int, timeout_s: float, on_store_down: Any
 ) -> None:
     policy = RunPolicy(rate=RATE, on_store_down=on_store_down, breaker=BreakerPolicy())
     shared = Shared(url, replicas=replicas, timeout_s=timeout_s)
@@ -76,6 +77,9 @@ async def main(
     async with shared, Pipeline([a_tool()], policies=Policies(policy), shared=shared) as pipeline:
         while not shared.is_up:  # noqa: ASYNC110  # it has no event to wait for
             await asyncio.sleep(0.05)
+        sys.stdout.write("ready\n")
+        sys.stdout.flush()
+        begin = float(await asyncio.to_thread(sys.stdin.readline))
         await asyncio.sleep(max(begin - time.time(), 0))
         seen = [(time.time(), True)]
         watching = asyncio.ensure_future(watch(shared, seen))
@@ -95,7 +99,5 @@ async def main(
 
 
 if __name__ == "__main__":
-    _, url, begin, seconds, replicas, timeout_s, on_store_down = sys.argv
-    asyncio.run(
-        main(url, float(begin), float(seconds), int(replicas), float(timeout_s), on_store_down)
-    )
+    _, url, seconds, replicas, timeout_s, on_store_down = sys.argv
+    asyncio.run(main(url, float(seconds), int(replicas), float(timeout_s), on_store_down))
