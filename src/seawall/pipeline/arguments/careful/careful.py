@@ -68,13 +68,8 @@ class Careful:
         if self._is_valid(value):
             if not self._wants_integers:
                 return value, ()
-            for item in value.values():
-                kind = type(item)
-                if kind is not int and kind is not str and kind is not bool and item is not None:
-                    break
-            else:
-                return value, ()
-            if not _has_whole_float(value):
+            others = [item for item in value.values() if type(item) not in _NO_FLOATS]
+            if not (others and _has_whole_float(others)):
                 return value, ()
         return self._mended(value)
 
@@ -440,13 +435,16 @@ _EXACT = (1 << 53) - 1
 """Beyond it one float stands for several whole numbers, so it cannot be told which was meant."""
 
 
+_NO_FLOATS = frozenset((str, int, bool, type(None)))
+"""What neither is a float nor holds one, as nearly all is."""
+
+
 def _has_whole_float(value: Any) -> bool:
     waiting: list[Any] = [(value,)]
     while waiting:
         held = waiting.pop()
         for item in held.values() if isinstance(held, dict) else held:
-            kind = item.__class__
-            if kind is str or kind is int or kind is bool or item is None:
+            if type(item) in _NO_FLOATS:
                 continue
             if isinstance(item, float):
                 if item.is_integer():

@@ -30,6 +30,7 @@ _SHORT = 4096
 _FEWER = 12
 _SHORTER = 96
 _SMALL = 1 << 64
+_LEAST = -_SMALL
 _BIGGEST = 10**MAX_DIGITS
 _BIG = 32
 """What a number beyond 64 bits costs besides its digits, in digits."""
@@ -57,10 +58,20 @@ def out_of_bounds(
 
 def _is_small(value: dict[Any, Any], short: int = _SHORT, levels: int = 2) -> bool:
     """Whether a value is far inside all bounds, as nearly every call's is."""
-    for key in value:
+    for key, item in value.items():
         if type(key) is not str or not key.isascii() or len(key) > short:
             return False
-    return _are_small(value.values(), short, levels)
+        kind = type(item)
+        # As `_are_small` does, in the same walk.
+        if kind is str:
+            if len(item) > short or not item.isascii():
+                return False
+        elif kind is int:
+            if not _LEAST < item < _SMALL:
+                return False
+        elif kind is not bool and item is not None and not _is_plain(item, kind, levels):
+            return False
+    return True
 
 
 def _are_small(items: Iterable[Any], short: int, levels: int) -> bool:
@@ -70,7 +81,7 @@ def _are_small(items: Iterable[Any], short: int, levels: int) -> bool:
             if len(item) > short or not item.isascii():
                 return False
         elif kind is int:
-            if not -_SMALL < item < _SMALL:
+            if not _LEAST < item < _SMALL:
                 return False
         elif kind is not bool and item is not None and not _is_plain(item, kind, levels):
             return False
