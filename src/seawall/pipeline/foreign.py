@@ -59,7 +59,21 @@ _SECRETS = re.compile(
 
 _HINTS = (
     *("ey", "ew", "token", "secret", "ss", "pwd", "sig", "credential", "authorization", "cookie"),
-    *("bearer", "basic", "://", "k-", "k_", "gh", "glpat", "xox", "hf-", "hf_", "npm", "pypi"),
+    *(
+        "bearer",
+        "basic",
+        "://",
+        "k-",
+        "k_",
+        "gh",
+        "github_pat",
+        "glpat",
+        "xox",
+        "hf-",
+        "hf_",
+        "npm",
+        "pypi",
+    ),
     *("akia", "aiza", "-----begin"),
 )
 """One of these, in whatever case, is in everything that the pattern finds: `ss` in passwords."""

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seawall import RunPolicy, Session, Tool, ToolResult
@@ -185,6 +185,7 @@ def test_the_outcome_of_a_text_is_that_of_the_longer_way(text: str) -> None:
     assert outcome(warm(tool), text, tool) == outcome(Preparing(tool, RunPolicy()), text, tool)
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.sampled_from([*FLAT["properties"], "more"]), scalars, max_size=4))
 def test_the_outcome_of_any_object_as_a_text_is_that_of_the_longer_way(
     value: dict[str, Any],
