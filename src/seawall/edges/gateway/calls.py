@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
 EVENTS = b"text/event-stream"
 MAX_SECONDS = 86_400
-PLAIN_LENGTH = 2_048
-"""Characters of arguments that are tried to be read at once."""
 UNWATCHED_S = 0.02
 """How long a call runs before it is looked whether its client is still there."""
 
@@ -53,7 +51,6 @@ class CallBody(msgspec.Struct, frozen=True, rename="camel"):
 
 
 _read_call = msgspec.json.Decoder(CallBody).decode
-_read_object = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class Calls:
@@ -307,29 +304,12 @@ class _Call:
         return answer_of(result, self._id, headers=headers)
 
 
-def _given(raw: msgspec.Raw) -> dict[str, Any] | str | None:
-    """Give arguments as the pipeline reads them soonest: plain ones read, others as text."""
+def _given(raw: msgspec.Raw) -> str | None:
+    """Give arguments as the text they were, so that they are read once, by the pipeline."""
     text = str(raw, "utf-8")
-    if text[:1] == "{":
-        return _plain(text) or text
     if text == "null":
         return None
     return msgspec.json.decode(text, type=str) if text[:1] == '"' else text
-
-
-def _plain(text: str) -> dict[str, Any] | None:
-    """Read a short object without lists or objects inside; None if it may be another.
-
-    Of a key that comes twice one is lost in silence here, and the pipeline refuses it. Each has a
-    colon of its own: as many colons as keys, and none was lost.
-    """
-    if len(text) > PLAIN_LENGTH or "[" in text or text.count("{") > 1:
-        return None
-    try:
-        value = _read_object(text)
-    except (msgspec.DecodeError, UnicodeEncodeError):
-        return None
-    return value if len(value) == text.count(":") else None
 
 
 def _check_seconds(seconds: float, name: str) -> None:
