@@ -21,6 +21,10 @@ import pytest
 from tests.edges.cli.fleet import ADMIN, CALLER, TOOLS, Fleet, Worker, fleet, one_of_each
 from tests.redis_servers import running as running_redis
 
+from seawall import ConfigurationError
+from seawall.edges.cli.paper import Paper
+from seawall.edges.cli.serve import ServeOptions
+from seawall.edges.cli.serve_workers import serve_by_workers
 from seawall.recording.trace_file import read_trace
 
 if TYPE_CHECKING:
@@ -456,3 +460,10 @@ def test_a_port_that_others_have_is_said_whoever_they_are(tmp_path: Path, both: 
 
             assert ran.returncode == 2
             assert "cannot be listened on" in ran.stderr
+
+
+def test_other_systems_are_told_that_they_cannot(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+
+    with pytest.raises(ConfigurationError, match="needs Linux"):
+        serve_by_workers(ServeOptions(workers=2, state="sqlite:///s.db"), Paper())

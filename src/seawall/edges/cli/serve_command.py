@@ -77,7 +77,6 @@ def run_gateway(
     """
     from seawall.edges.cli.paper import Paper  # noqa: PLC0415  # loaded when it is run
     from seawall.edges.cli.serve import ServeOptions, serve  # noqa: PLC0415  # as above
-    from seawall.edges.cli.serve_workers import serve_by_workers  # noqa: PLC0415  # as above
 
     options = ServeOptions(
         registry=registry,
@@ -98,5 +97,9 @@ def run_gateway(
     )
     with configuration_errors():
         if workers > 1:
+            from seawall.edges.cli.serve_workers import (  # noqa: PLC0415  # not on every system
+                serve_by_workers,
+            )
+
             raise typer.Exit(serve_by_workers(options, Paper(sys.stderr)))
         serve(options, Paper(sys.stderr))

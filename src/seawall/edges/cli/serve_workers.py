@@ -23,7 +23,6 @@ from seawall.edges.cli.serve import (
 )
 from seawall.edges.cli.sources import policies_from, state_from
 from seawall.edges.gateway.sharing import need_shared_state
-from seawall.edges.gateway.supervisor import Rules, Supervisor
 from seawall.pipeline.clock import SystemClock
 
 if TYPE_CHECKING:
@@ -39,6 +38,11 @@ def serve_by_workers(options: ServeOptions, paper: Paper) -> int:
     """Watch over workers until told to stop; gives the exit code, here and in each worker."""
     need_gateway()
     _checked(options)
+    from seawall.edges.gateway.supervisor import (  # noqa: PLC0415  # not on every system
+        Rules,
+        Supervisor,
+    )
+
     access = access_of(options)
     policies = with_replicas(policies_from(options.policy), options.workers)
     address = _held(settings_of(options, policies, access.tokens))
