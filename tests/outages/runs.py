@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 PROCESSES = 2
 BEFORE_S = 1.0
-AFTER_S = 6.0
+AFTER_S = 4.0
 BACK_S = 5.0
 """Within this after its return all must go on as before."""
 BUSY = 3.0 if os.environ.get("CI") == "true" else 1.0

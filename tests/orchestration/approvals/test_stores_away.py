@@ -9,7 +9,7 @@ import pytest
 from tests.orchestration.approvals.conftest import Place, swap
 from tests.orchestration.approvals.test_resuming import approved, ends
 
-from seawall import Risk
+from seawall import Policies, Risk, RunPolicy
 from seawall.contract.approval import ApprovalStatus
 from seawall.contract.errors import StoreUnavailable
 from seawall.contract.failure import FailureCode
@@ -166,3 +166,25 @@ async def test_a_caller_may_go_whatever_the_store_does(memory: Place, step: str)
     assert await pipeline.approvals.list() == ()
     if step == "take":
         assert ends(await pipeline.resume(batch_id)) == ["ok"]
+
+
+async def test_a_call_whose_time_was_over_before_it_began_can_be_resumed(memory: Place) -> None:
+    pipeline = memory.pipeline(policies=Policies(RunPolicy(deadline_s=1.0)))
+    batch_id = await approved(pipeline, [("delete", {}, "a")])
+    hangs = asyncio.Event()
+    change = pipeline.approvals.store.change
+
+    async def hanging(batch_id: str, wanted: Any, *more: Any, **options: Any) -> Any:
+        if wanted.name == "begin":
+            await hangs.wait()
+        return await change(batch_id, wanted, *more, **options)
+
+    swap(pipeline.approvals.store, "change", hanging)
+    resuming = asyncio.ensure_future(pipeline.resume(batch_id))
+    await memory.clock.advance(1.5)
+    hangs.set()
+    await memory.clock.settle()
+
+    assert (ends(await resuming), memory.effects) == (["deadline_exceeded"], [])
+    assert ends(await pipeline.resume(batch_id)) == ["ok"]
+    assert len(memory.effects) == 1

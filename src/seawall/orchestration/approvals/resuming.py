@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 LEAVING_S = 1.0
 """How long a cancel is held up until the request is given back; that goes on in any case."""
 
-_STORE_REASONS = frozenset({"ledger_unavailable", "limiter_unavailable"})
+_LEFT = frozenset({"ledger_unavailable", "limiter_unavailable", "deadline_exceeded"})
 """Of calls that were not run because a store was not there; they are for the next resume."""
 
 _PLANS = 5
@@ -249,6 +249,7 @@ class _Run:
         # One process may try twice at once, so its name alone would not do.
         self._owner = f"{self._store.owner}/{grounds.new_key()[:12]}"
         self._settled: set[int] = set()
+        self._beginning: dict[int, asyncio.Future[Frozen]] = {}
         self._left: set[int] = set()
         """Calls that were not run because a store was not there."""
         self._due: deque[Due] = deque()
@@ -307,6 +308,9 @@ class _Run:
         """Write what is still to be written, however often that takes; done after the first try."""
 
         async def write() -> None:
+            # What is still on its way comes first, or what takes it back would find nothing.
+            if self._beginning:
+                await asyncio.gather(*self._beginning.values(), return_exceptions=True)
             while self._due:
                 due = self._due[0]
                 if not await self._written(due.what, due.step, due.payloads):
@@ -357,7 +361,8 @@ class _Run:
         """Write down that a call is about to run; what the store refuses is not run."""
         step = Begin(position, self._owner, now=self._clock.wall(), again=again)
         what = f"noting that {call.tool.name!r} begins failed"
-        found = await guarded_async(what, lambda: self._change(step), lambda error: error)
+        beginning = self._beginning[position] = asyncio.ensure_future(self._change(step))
+        found = await guarded_async(what, lambda: asyncio.shield(beginning), lambda error: error)
         if isinstance(found, Frozen):
             return None
         lost = isinstance(found, ApprovalConflict)
@@ -376,7 +381,7 @@ class _Run:
         """Keep how a call ended; later, if the store does not take it now."""
         self._settled.add(position)
         failure = result.failure
-        if failure is not None and failure.reason in _STORE_REASONS:
+        if failure is not None and failure.may_have_run is False and failure.reason in _LEFT:
             self._leave(position)
         if position in self._left:
             return
