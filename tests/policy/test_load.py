@@ -252,7 +252,7 @@ def test_the_trace_may_be_larger() -> None:
         ('[tools.a]\nrate = "5', "x.toml:2:10: Unterminated string"),
         ("a = " + "9" * 5_000, "x.toml: Exceeds the limit"),
         ("a = " + "[" * 100_000, "x.toml: has brackets that are nested too deep"),
-        (b"a = '\xff'", "x.toml: is no UTF-8 text (byte 5)"),
+        (b"a = '\xff'", "x.toml:1:6: is no UTF-8 text (byte 5)"),
         ("#" * (MAX_BYTES + 1), "x.toml: cannot be read: it is larger than 256 KiB"),
         ("[tools.a]\nmax_retries = 0x" + "f" * 9_000, "x.toml:2:1: tools.a.max_retries: is larger"),
         ("[tools.a]\nrate = 0x" + "f" * 9_000, "x.toml:2:1: tools.a.rate: is a number that is too"),

@@ -185,3 +185,25 @@ def test_a_key_that_is_misspelt_is_suggested(key: str, misspell: Callable[[str],
 
     assert (fault.line, fault.column) == (3, 1)
     assert f"did you mean {key}?" in fault.message
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.sampled_from(TEXTS), st.integers(0, 10_000), st.sampled_from([b"\xff", b"\xc3", b"\x80"]))
+def test_bytes_that_are_no_text_are_told_with_their_place(
+    text: str, place: int, byte: bytes
+) -> None:
+    raw = text.encode()
+    place %= len(raw)
+    while raw[place] & 0xC0 == 0x80:  # not within a letter
+        place -= 1
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "made.toml"
+        path.write_bytes(raw[:place] + byte + raw[place:])
+        with pytest.raises(ConfigurationError) as caught:
+            Policies.load(path)
+
+    (fault,) = caught.value.faults
+    assert fault.line == raw[:place].count(b"\n") + 1
+    assert fault.column is not None
+    assert fault.column >= 1

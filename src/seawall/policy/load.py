@@ -164,7 +164,11 @@ def _read(path: Path, label: str) -> Sheet:
     try:
         text = _text(path)
     except UnicodeDecodeError as error:
-        return _unread(f"is no UTF-8 text (byte {error.start}); save it as that", label)
+        before = error.object[: error.start]
+        line, column = before.count(b"\n") + 1, len(before) - before.rfind(b"\n")
+        return _unread(
+            f"is no UTF-8 text (byte {error.start}); save it as that", label, line, column
+        )
     except OSError as error:
         return _unread(f"cannot be read: {error.strerror or type(error).__name__}", label)
     try:
@@ -192,8 +196,8 @@ def _text(path: Path) -> str:
     return raw.decode("utf-8-sig").replace("\r\n", "\n")
 
 
-def _unread(message: str, label: str) -> Sheet:
-    return Sheet(faults=[Fault(message, file=label)])
+def _unread(message: str, label: str, line: int | None = None, column: int | None = None) -> Sheet:
+    return Sheet(faults=[Fault(message, file=label, line=line, column=column)])
 
 
 def _syntax_fault(message: str, text: str, label: str) -> Fault:
