@@ -58,9 +58,16 @@ def store(results: Results, path: Path = STORED) -> None:
 
 
 def bound(before: Row, now: Row) -> float | None:
-    """Up to where a ratio may go; None if there is nothing to hold it to."""
+    """Up to where a ratio may go; None if there is nothing to hold it to.
+
+    What a busy machine moves is stored as it fell that day, so its aim counts if that is further.
+    """
+    if now.unit == "s":
+        return None  # a time says more of the machine than of us
+    if now.wall:
+        return WORSE * max(before.ratio, now.aim or 0)
     bounds = []
-    if before.versions == now.versions and now.unit != "s":
+    if before.versions == now.versions:
         bounds.append(before.ratio * WORSE)
     if now.aim is not None and before.ratio <= now.aim * MARGIN:
         bounds.append(now.aim)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.bench.measure import Case, Pair, measured
+from tests.bench.measure import WALL, Case, Pair, measured
 
 
 class Machine:
@@ -58,6 +58,14 @@ async def test_rows_come_in_the_order_of_the_pairs_with_what_they_say() -> None:
 
     assert (slow.name, slow.against, slow.aim) == ("slow", "other", 3)
     assert (fast.name, fast.does, list(fast.versions)) == ("fast", "V", ["msgspec"])
+
+
+async def test_a_row_says_whether_the_clock_on_the_wall_measured_it() -> None:
+    pair = Machine().pair("a", 0.001, 0.001)
+
+    by_hand, by_the_wall = await measured([pair, pair._replace(clock=WALL)], rounds=1)
+
+    assert (by_hand.wall, by_the_wall.wall) == (False, True)
 
 
 async def test_a_block_is_long_enough_to_be_measured_and_a_long_case_runs_once_in_it() -> None:

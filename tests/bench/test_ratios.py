@@ -38,6 +38,14 @@ def row(ratio: float, **others: Any) -> Row:
             3,
             id="an aim holds against every version",
         ),
+        pytest.param(
+            row(1, aim=2, wall=True), row(1, aim=2, wall=True), 2.5, id="what a busy machine moves"
+        ),
+        pytest.param(
+            row(3, aim=2, wall=True), row(3, aim=2, wall=True), 3.75, id="the same, worse"
+        ),
+        pytest.param(row(2, aim=4, unit="s"), row(2, aim=4, unit="s"), None, id="a time"),
+        pytest.param(row(9, aim=12, unit="KiB"), row(9, aim=12, unit="KiB"), 11.25, id="a size"),
     ],
 )
 def test_a_ratio_is_held_to_the_stored_one_and_to_an_aim_it_meets(
