@@ -95,7 +95,7 @@ class FailingPostgres(PostgresServer):
         # By somebody whose processes they are: no other may, in a container.
         for pid in self._all():
             limit = [program("prlimit"), "--pid", str(pid), f"--fsize={size}:"]
-            subprocess.run(limit, check=False, user=self._user, timeout=10)
+            subprocess.run(limit, check=False, capture_output=True, user=self._user, timeout=10)
 
     def allow_writing(self, url: str, *, allowed: bool) -> None:
         """Let all transactions be for reading only, or no more: as hosts do on a full disk."""
