@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pydantic
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from seawall.contract.content import EmbeddedResource, ImageContent, TextContent
@@ -200,6 +200,41 @@ def test_whatever_comes_the_result_is_strict_json(value: Any) -> None:
 
     json.dumps(structured, allow_nan=False).encode()
     msgspec.json.encode(content)
+
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
+
+
+class Whole(int):
+    pass
+
+
+class Real(float):
+    pass
+
+
+class Table(dict[str, Any]):
+    pass
+
+
+@given(
+    st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner))
+    | st.builds(Whole, st.integers())
+    | st.builds(Real, st.floats())
+    | st.builds(Table, st.dictionaries(st.text(), SCALARS))
+    | st.dictionaries(st.integers(), SCALARS)
+)
+@example(-0.0)
+@example(math.nan)
+@example(-math.inf)
+@example(2**64)
+@example(-(2**63) - 1)
+@example({"a": 2**70, "ä": "\ud800"})
+def test_what_is_plainly_data_becomes_what_any_value_becomes(value: Any) -> None:
+    result = result_of(value, LayerBench().invocation())
+
+    # repr: `True` is not `1`, and `-0.0` not `0.0`
+    assert repr((result.content, result.structured_content)) == repr(parts_of(value))
 
 
 # --- results that a tool makes itself

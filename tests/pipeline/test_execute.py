@@ -8,6 +8,7 @@ import functools
 import gc
 import json
 import logging
+import math
 import threading
 import time
 import weakref
@@ -20,6 +21,7 @@ from seawall.contract.failure import Failure, FailureCode, ToolFailed
 from seawall.contract.result import ToolResult
 from seawall.contract.tool import Tool
 from seawall.pipeline import execute
+from seawall.pipeline.convert import parts_of
 from seawall.pipeline.execute import executing, is_async
 from seawall.pipeline.threads import Threads, Workers
 from seawall.testing import FakeClock, LayerBench, scripted
@@ -111,6 +113,33 @@ EXECUTORS: dict[str, tuple[Any, bool]] = {
     "gives an awaitable": (gives_later, False),
     "gives an async generator": (streams_later, False),
 }
+
+
+class Text(str):
+    __slots__ = ()
+
+
+class Number(int):
+    pass
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("text", "\ud800", Text("own"), None, True, 3, Number(3), 2**80, -0.0, 1.5, math.nan),
+        *(math.inf, b"\xff", [], [1, "ä", None], (1, 2), {}, {"a": [1.5, {"b": False}]}),
+        {"a": {1}},
+    ],
+    ids=repr,
+)
+async def test_a_value_that_is_settled_as_it_is_gives_what_settling_gives(value: Any) -> None:
+    async def gives_it(arguments: dict[str, Any], context: Any) -> Any:
+        return value
+
+    result = await Ground(gives_it).run()
+
+    # repr: `True` is not `1`, and `-0.0` not `0.0`
+    assert repr((result.content, result.structured_content)) == repr(parts_of(value))
 
 
 @pytest.mark.parametrize("kind", EXECUTORS)

@@ -39,6 +39,8 @@ _SLUG = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 _BLOCKS = (TextContent, ImageContent, AudioContent, EmbeddedResource, ResourceLink)
 
+_DATA = frozenset((int, float, bool, dict))
+
 _FILE_ERRORS = (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError)
 """Answers about what was asked for, not about the health of the tool."""
 
@@ -47,7 +49,8 @@ def result_of(value: Any, call: Invocation) -> ToolResult:
     """Make the result of what an executor returned, of which `settled` has made sure."""
     if isinstance(value, ToolResult):
         return _own_result(value, call)
-    content, structured = _parts(value)
+    # Of most it need not be asked what else they might be.
+    content, structured = _of_data(value) if type(value) in _DATA else _parts(value)
     return ToolResult(
         call_id=call.call_id,
         tool=call.tool.name,

@@ -27,7 +27,7 @@ from seawall.pipeline.convert import (
     settled,
 )
 from seawall.pipeline.copying import copied
-from seawall.pipeline.extent import Extent, Unrolling, extent_of
+from seawall.pipeline.extent import SCALARS, Extent, Unrolling, extent_of
 from seawall.pipeline.foreign import NOT_OURS, is_cancelled, log_frames
 from seawall.pipeline.retry_after import retry_after_of
 from seawall.pipeline.threads import NoThread
@@ -72,7 +72,7 @@ def executing(
         made: ToolResult | BaseException | None
         try:
             value = await run(call, context)
-            if type(value) is not str:  # a text is settled: most results, a frame less
+            if type(value) not in SCALARS and not _is_fine(value):  # most are: frames less
                 value = await _settled(value, clock)
         except passing:
             raise
@@ -279,6 +279,11 @@ def _unrolled(value: Any, context: ToolContext) -> Any:
         return stop.value
     steps.close()
     return None
+
+
+def _is_fine(value: Any) -> bool:
+    """Whether a value is settled as it is; of a result, only its parts are looked at, later."""
+    return not isinstance(value, ToolResult) and extent_of(value) is Extent.FINE
 
 
 async def _settled(value: Any, clock: Clock) -> Any:

@@ -24,7 +24,8 @@ MAX_CHARACTERS = 200_000_000
 MAX_LEVELS = 100
 """Levels down to which iterators are looked for."""
 
-_SCALARS = frozenset((str, bytes, bytearray, int, float, bool, type(None)))
+SCALARS = frozenset((str, bytes, bytearray, int, float, bool, type(None)))
+"""Types of which a value is no more than itself."""
 _LONG = frozenset((str, bytes, bytearray))
 
 
@@ -42,7 +43,7 @@ class Extent(Enum):
 def extent_of(value: Any) -> Extent:
     """Look through a value, in bounded time whatever it holds."""
     kind = type(value)
-    if kind in _SCALARS:
+    if kind in SCALARS:
         return Extent.FINE  # of one text there is no more than there is
     left, room = MAX_VALUES, MAX_CHARACTERS
     found = Extent.FINE
@@ -59,7 +60,7 @@ def extent_of(value: Any) -> Extent:
             kind = type(item)
             if kind in _LONG:
                 room -= len(item)
-            elif kind not in _SCALARS:
+            elif kind not in SCALARS:
                 waiting.append(item)
         if room < 0:
             return Extent.EXCESSIVE
@@ -124,7 +125,7 @@ class Unrolling:
         return found
 
     def _of(self, item: Any, levels: int) -> Generator[None, None, Any]:
-        if type(item) in _SCALARS:
+        if type(item) in SCALARS:
             return item
         return (yield from self.steps(item, levels - 1))
 
