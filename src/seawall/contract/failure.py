@@ -170,7 +170,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
         parts = [head if head.endswith((".", "!", "?")) else f"{head}.", self.guidance]
         if self.may_have_run is not None and _RAN[self.may_have_run] not in self.guidance:
             parts.append(_RAN[self.may_have_run])
-        return " ".join(part for part in parts if part)
+        return " ".join([part for part in parts if part])
 
 
 def dotted(pointer: str) -> str:

@@ -10,17 +10,23 @@ if TYPE_CHECKING:
     from seawall.contract.failure import Failure
 
 
+# Before Python 3.12 it takes longer to ask the class for one of its members than to compare it.
+_EXECUTION_FAILED = FailureCode.EXECUTION_FAILED
+_TIMEOUT = FailureCode.TIMEOUT
+
+
 def is_transient(failure: Failure) -> bool:
     """Whether the same call may succeed if it is simply made again."""
     if not failure.retryable:
         return False
-    if failure.code is FailureCode.TIMEOUT:
-        return failure.reason != "deadline_exceeded"
-    if failure.code is FailureCode.EXECUTION_FAILED:
+    code = failure.code
+    if code is _EXECUTION_FAILED:
         return True
+    if code is _TIMEOUT:
+        return failure.reason != "deadline_exceeded"
     # Our own limiter's refusal is final; a tool that is limited itself may say when to come back.
     return (
-        failure.code is FailureCode.RATE_LIMITED
+        code is FailureCode.RATE_LIMITED
         and failure.layer == "executor"
         and failure.retry_after_s is not None
     )

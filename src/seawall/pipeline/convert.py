@@ -21,7 +21,7 @@ from seawall.contract.content import (
     ResourceLink,
     TextContent,
 )
-from seawall.contract.failure import Failure, FailureCode, Issue, ToolFailed
+from seawall.contract.failure import GUIDANCE, Failure, FailureCode, Issue, ToolFailed
 from seawall.contract.result import ToolResult
 from seawall.pipeline.extent import MAX_CHARACTERS, MAX_ITEMS, Extent, extent_of
 from seawall.pipeline.foreign import attempted, described, is_a, leaves, type_names, without
@@ -34,6 +34,11 @@ MAX_MESSAGE = 2_000
 MAX_GUIDANCE = 1_000
 MAX_PARTS = 64
 """Hints, issues and causes kept of a failure that a tool made itself."""
+
+# Before Python 3.12 it takes longer to ask the class for one of its members than to compare it.
+_EXECUTION_FAILED = FailureCode.EXECUTION_FAILED
+_TIMEOUT = FailureCode.TIMEOUT
+_UNSUPPORTED = FailureCode.UNSUPPORTED
 
 _SLUG = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
@@ -265,7 +270,9 @@ def _of_bytes(data: bytes) -> Content:
 
 def is_answer(error: BaseException) -> bool:
     """Whether a tool chose what it raised: `ToolFailed` with a failure."""
-    return is_a(error, ToolFailed) and attempted(lambda: hasattr(error, "failure"), otherwise=False)
+    if not issubclass(type(error), ToolFailed):
+        return False
+    return attempted(lambda: hasattr(error, "failure"), otherwise=False)
 
 
 def failure_of(
@@ -281,11 +288,12 @@ def failure_of(
         code=code,
         reason=reason,
         message=described(error, secrets),
+        guidance=GUIDANCE[code],
         layer="executor",
         retryable=retryable,
         retry_after_s=retry_after_s,
         # What raised may have done something before; only what cannot be done has not.
-        may_have_run=False if code is FailureCode.UNSUPPORTED else None,
+        may_have_run=False if code is _UNSUPPORTED else None,
         cause=type_names(error),
     )
 
@@ -363,7 +371,7 @@ def _kind(raised: type[BaseException]) -> tuple[FailureCode, str, bool]:
     for kinds, code, reason, retryable in _KINDS:
         if issubclass(raised, kinds):
             return code, reason, retryable
-    return FailureCode.EXECUTION_FAILED, "tool_failed", True
+    return _EXECUTION_FAILED, "tool_failed", True
 
 
 def is_infrastructure(failure: Failure, error: BaseException | None) -> bool:
@@ -371,9 +379,10 @@ def is_infrastructure(failure: Failure, error: BaseException | None) -> bool:
 
     By code and type, never by text. What a tool answers, even that it cannot, is its answer.
     """
-    if failure.code is FailureCode.TIMEOUT:
+    code = failure.code
+    if code is _TIMEOUT:
         return True
-    if failure.code is not FailureCode.EXECUTION_FAILED:
+    if code is not _EXECUTION_FAILED:
         return False
     if failure.reason in ("transport", "tool_timeout"):
         return True

@@ -111,6 +111,7 @@ def _failing(
 ) -> Callable[[Invocation, ToolContext, BaseException], ToolResult]:
     """Make what turns an exception of one tool into a result."""
     secrets_in = secrets_of(tool.input_schema)
+    what = f"tool {tool.name!r} raised"
 
     def failed(call: Invocation, context: ToolContext, error: BaseException) -> ToolResult:
         if raising:
@@ -122,7 +123,7 @@ def _failing(
         failure = failure_of(error, retry_after_s=wait_s, secrets=secrets)
         if not is_answer(error):
             level = logging.INFO if _is_tried_again(call, failure) else logging.WARNING
-            log_frames(f"tool {call.tool.name!r} raised", error, level=level, secrets=secrets)
+            log_frames(what, error, level=level, secrets=secrets)
         return failed_result(failure, call)
 
     return failed

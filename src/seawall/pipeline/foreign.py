@@ -174,16 +174,26 @@ def first_line(
 ) -> str:
     """The first line of what an exception says: masked, printable, `limit` characters at most."""
     # Cut before masking: a message may be megabytes; a secret at the cut is cut too.
-    said = attempted(lambda: str.__getitem__(str(error), slice(4 * limit)), "")
-    lines = said.strip().splitlines()
+    lines = _said(error, 4 * limit).strip().splitlines()
     line = masked(without(lines[0], secrets)) if lines else ""
-    line = line.encode("utf-8", "replace").decode("utf-8")
+    if not line.isascii():
+        line = line.encode("utf-8", "replace").decode("utf-8")
     return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def _said(error: BaseException, most: int) -> str:
+    """As `attempted` would ask for it: each failed attempt comes by here."""
+    try:
+        return str.__getitem__(str(error), slice(most))
+    except NOT_OURS:
+        raise
+    except BaseException:  # noqa: BLE001  # as above
+        return ""
 
 
 def leaves(error: BaseException, *, depth: int = 8) -> list[BaseException]:
     """The exceptions inside nested groups, or the exception itself; 16 at most."""
-    if not is_a(error, BaseExceptionGroup) or depth == 0:
+    if not issubclass(type(error), BaseExceptionGroup) or depth == 0:
         return [error]
     found: list[BaseException] = []
     for inner in _exceptions(error):
@@ -198,8 +208,8 @@ def described(error: BaseException, secrets: Iterable[str] = ()) -> str:
     secrets = tuple(secrets)
     parts = []
     for leaf in leaves(error)[:4]:
-        line = first_line(leaf, secrets=secrets)
-        parts.append(f"{type_name(leaf)}: {line}" if line else type_name(leaf))
+        kind, line = type_name(leaf), first_line(leaf, secrets=secrets)
+        parts.append(f"{kind}: {line}" if line else kind)
     said = "; ".join(parts)
     return said if len(said) <= 2 * MAX_MESSAGE else said[: 2 * MAX_MESSAGE - 1] + "…"
 
@@ -207,9 +217,11 @@ def described(error: BaseException, secrets: Iterable[str] = ()) -> str:
 def type_names(error: BaseException) -> tuple[str, ...]:
     """Type names, outermost first: the error, the leaves of groups, and what caused it."""
     names = [type_name(error)]
-    if is_a(error, BaseExceptionGroup):
-        names.extend(map(type_name, leaves(error)))
     cause = _cause(error)
+    if issubclass(type(error), BaseExceptionGroup):
+        names.extend(map(type_name, leaves(error)))
+    elif cause is None:
+        return (names[0],)
     while cause is not None and len(names) < 16:
         names.append(type_name(cause))
         cause = _cause(cause)
