@@ -107,7 +107,9 @@ class _Signature:
             return None, tuple(issue_of(fault) for fault in error.errors(include_url=False))
         # Each field as it is: `model_dump` would turn nested models back into mappings.
         fields = found.__dict__
-        values = Bound({name: fields[field] for field, name in self._names})
+        values = Bound()
+        for field, name in self._names:
+            values[name] = fields[field]
         if self._takes_others:
             values.update(found.model_extra or {})
         return values, ()

@@ -259,9 +259,10 @@ class Preparing:
     def _own_check(self, call: Invocation, value: dict[str, Any]) -> ToolResult | None:
         check = self._tool.check
         assert check is not None  # noqa: S101  # asked before; keeps the happy path flat
+        is_flat = call.flat is not None
         call.flat = None  # what the check binds is what the executor gets
         try:
-            call.bound, said = check(copied(value))
+            call.bound, said = check(value.copy() if is_flat else copied(value))
             issues = tuple(islice(said, MAX_ISSUES)) if said else ()
             bound = call.bound
             if not issues and isinstance(bound, dict) and not value.keys() <= bound.keys():
