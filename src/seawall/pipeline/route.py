@@ -49,7 +49,7 @@ class Counting:
 
 # Before Python 3.12 it takes longer to ask the class for one of its members than for a global.
 _SUCCESS, _FAILED = Outcome.SUCCESS, Outcome.FAILED
-_WELL = ("", True, None)
+_WELL: tuple[str, bool, float | None] = ("", True, None)
 """What the span of an attempt without a failure has of it: `health` and what follows."""
 
 
@@ -235,6 +235,7 @@ class Route:
         listeners = self._counting.on_attempt
         if not listeners:
             return
+        health, retryable, retry_after_s = _WELL if failure is None else _health(call, failure)
         span = Span(
             call.call_id,
             self.tool.name,
@@ -249,7 +250,9 @@ class Route:
             (begun - call.arrived) * 1000,
             call.key,
             call.verdicts,
-            *(_WELL if failure is None else _health(call, failure)),
+            health,
+            retryable,
+            retry_after_s,
             instants_of(call),
         )
         tell(listeners, span)
