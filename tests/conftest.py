@@ -1,10 +1,21 @@
 """What several folders of tests share: servers, started when the first test asks for them."""
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.servers import PostgresServer, running_postgres
+
+
+@pytest.fixture(autouse=True)
+def _logger_as_it_was() -> Iterator[None]:
+    """Commands and examples that run in this process set up the package's logger."""
+    logger = logging.getLogger("seawall")
+    before = logger.level, logger.propagate, logger.disabled, logger.handlers[:]
+    yield
+    level, logger.propagate, logger.disabled, logger.handlers[:] = before
+    logger.setLevel(level)
 
 
 @pytest.fixture(scope="session")

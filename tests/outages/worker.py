@@ -49,8 +49,9 @@ DEADLINE_S = 3.0
 """Of each call: shorter than what the state may take to answer."""
 STORE_S = 5.0
 """What the state may take to answer: each step of an approval asks it a few times."""
-GRACE_S = 15.0
-"""After the end of the load, for what is still in doubt."""
+GRACE_S = 45.0
+"""After the end of the load, for what is still in doubt: longer than the lease of an approval that
+was taken by a step of which nobody heard."""
 OBJECT = {"type": "object", "properties": {"key": {"type": "string"}}}
 
 
@@ -187,9 +188,15 @@ class Load:
             self.approved[key] = first.reason
         elif first.reason == "approval_used":
             outcome = await self.pipeline.outcome(approval)
-            if outcome.status == "done" and outcome.results[0].failure is None:
-                self.approved[key] = "ok"
-                return ""
+            if outcome.status == "done":
+                ended = outcome.results[0].failure
+                known = "ok" if ended is None else ended.reason
+                if ended is not None and ended.may_have_run is False:
+                    known = f"approved {approval}, used and not run: {known}"
+                self.approved[key] = known
+                return "" if ended is None else ended.reason
+        if self.approved[key].startswith("approved "):
+            self.approved[key] = f"approved {approval} {first.reason}"
         return first.reason
 
     async def note(self) -> str:
@@ -225,7 +232,7 @@ class Load:
             for key, how in tuple(self.approved.items()):
                 if how.startswith("approved "):
                     with suppress(StoreUnavailable):
-                        await self.resume(key, how.split()[1])
+                        await self.resume(key, how.split()[1].rstrip(","))
             if not doubt and not any(how.startswith("approved ") for how in self.approved.values()):
                 return
             await asyncio.sleep(0.2)
