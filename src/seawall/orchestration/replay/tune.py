@@ -55,6 +55,9 @@ LEAST_BURST = 5
 
 QUARTERS = 4
 
+BREAKER_GAIN = 0.08
+"""Part of the score that a breaker's numbers must save to be proposed: outages differ from day to
+day by more than the other evidence, and what gains less is as likely to lose."""
 ROUNDS = 6
 """How often proposals that do harm are taken back, and the rest is tried again."""
 
@@ -160,10 +163,15 @@ def _try_out(
             return
         ended = played(Policies(**read_policy_file(base, over=tuning.document())))
         tuning.after = scores(trace, ended)
+        doubtful = _members_with_breakers(tuning.proposals, tools)
         worse = {
             name
             for name, parts in quarters(trace, ended).items()
-            if any(
+            if (
+                name in doubtful
+                and parts[QUARTERS] > parts_before[name][QUARTERS] * (1 - BREAKER_GAIN)
+            )
+            or any(
                 new > old * (1 + 1e-9) for new, old in zip(parts, parts_before[name], strict=True)
             )
         }
@@ -188,6 +196,11 @@ _KEYS = (
     "breaker.threshold",
 )
 """From the surest to the least sure."""
+
+
+def _members_with_breakers(proposals: Iterable[Proposal], tools: Mapping[str, Tool]) -> set[str]:
+    of_breakers = [one for one in proposals if one.key.startswith("breaker.")]
+    return {name for one in of_breakers for name in _members(one, tools)}
 
 
 def _doubt(one: Proposal) -> int:
