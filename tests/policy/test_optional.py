@@ -192,3 +192,47 @@ def test_a_rule_for_many_tools_is_not_noted_for_those_that_it_is_not_for() -> No
     policies = Policies(tools={"*": Changes(cache=True)})
 
     assert policies.notes([writing, READING]) == ()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        Changes(breaker={"threshold": 2}),
+        Changes(max_retries=4),
+        Changes(delays_s=(1, 1, 1, 1)),
+        Changes(breaker={"threshold": 2, "mode": "shadow"}),
+    ],
+)
+def test_a_circuit_that_one_failed_call_opens_is_noted(changes: Changes) -> None:
+    notes = Policies(tools={READING.name: changes}).notes([READING])
+
+    assert len(notes) == 1
+    assert notes[0].startswith(f"tools.{READING.name}: {READING.name} has breaker.threshold ")
+    assert "one failed call opens the circuit" in notes[0]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        Changes(preset="ladder"),
+        Changes(breaker={"threshold": 4}),
+        Changes(max_retries=3),
+        Changes(max_retries=0, breaker={"threshold": 1}),
+        Changes(breaker={"threshold": 2, "outside_retry": True}),
+        Changes(breaker={"threshold": 2, "failure_rate": 0.5}),
+        Changes(breaker={"threshold": 2, "mode": "off"}),
+        Changes(max_retries=9, breaker=None),
+    ],
+)
+def test_a_circuit_that_takes_several_failed_calls_or_is_meant_is_not_noted(
+    changes: Changes,
+) -> None:
+    assert Policies(tools={READING.name: changes}).notes([READING]) == ()
+
+
+def test_a_tool_that_is_not_repeated_opens_its_circuit_by_calls() -> None:
+    writing = scripted("x", name="write", annotations=Annotations.for_changing())
+
+    policies = Policies(tools={"write": Changes(max_retries=5, breaker={"threshold": 2})})
+
+    assert policies.notes([writing]) == ()

@@ -25,6 +25,7 @@ from seawall.policy.checks import sound_sections
 from seawall.policy.explain import Given, Rule, explained, policy_from, settle
 from seawall.policy.members import Members
 from seawall.policy.notes import (
+    circuit_note,
     default_note,
     duration_note,
     fallback_note,
@@ -234,6 +235,7 @@ class Policies:
         found = settle(self._rules(tool))
         yield from readers_notes(tool, found)
         yield fallback_note(tool, found, names)
+        yield circuit_note(tool, found)
 
     def _rules(self, tool: Tool) -> tuple[Rule, ...]:
         """Collect the rules for a tool, the least specific first."""

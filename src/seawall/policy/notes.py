@@ -73,6 +73,40 @@ def fallback_note(tool: Tool, found: Mapping[str, Given], names: Collection[str]
     return f"{given.rule} lets {given.value} stand in for {tool.name}, but there is no such tool"
 
 
+def circuit_note(tool: Tool, found: Mapping[str, Given]) -> str | None:
+    """Say that all attempts of one call are enough to open the tool's circuit.
+
+    Only where somebody wrote one of the two numbers: what comes with Seawall is meant.
+    """
+    if not tool.retry_safe or found["breaker"].value is None or not _counts_attempts(found):
+        return None
+    delays = found["delays_s"]
+    tries = delays if delays.value else found["max_retries"]
+    attempts = 1 + (len(delays.value) if delays.value else tries.value)
+    threshold = found["breaker.threshold"]
+    own = next((given for given in (threshold, tries) if not _is_ready_made(given.rule)), None)
+    if own is None or attempts == 1 or threshold.value > attempts:
+        return None
+    return (
+        f"{own.rule}: {tool.name} has breaker.threshold {threshold.value} and up to {attempts}"
+        " attempts for each call: one failed call opens the circuit (raise the threshold, or count"
+        " whole calls by breaker.outside_retry = true)"
+    )
+
+
+def _counts_attempts(found: Mapping[str, Given]) -> bool:
+    """Whether failed attempts in a row are what opens the circuit."""
+    other = ("outside_retry", "failure_rate", "slow_rate")
+    is_on = found["breaker.mode"].value != "off"
+    return is_on and not any(found[f"breaker.{name}"].value for name in other)
+
+
+def _is_ready_made(rule: str) -> bool:
+    """Whether the section that gave a value came with Seawall, whoever chose it."""
+    section = rule.rpartition(" -> ")[2]
+    return f"({READY_MADE}" in section or (section.startswith("preset ") and "(" not in section)
+
+
 def idle_note(where: str, name: str | None, tools: Collection[str], *, is_own: bool) -> str | None:
     """Say that what stands in a policy fits no tool, if that is probably a mistake.
 
