@@ -181,6 +181,46 @@ def test_what_is_no_trace_is_told_with_its_line(tmp_path: Path, text: str) -> No
         read_trace(path)
 
 
+def written(path: Path, started: float, *offsets: float, end: str = "") -> Path:
+    lines: list[dict[str, Any]] = [{"trace": 1, "started": started}]
+    lines += [
+        {
+            "call_id": "c1",
+            "tool": "find",
+            "attempt": 1,
+            "started": 0.0,
+            "duration_ms": 1.0,
+            "outcome": "success",
+            "offset_s": offset,
+        }
+        for offset in offsets
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines) + end)
+    return path
+
+
+@pytest.mark.parametrize("first", [1, 2])
+def test_files_of_several_recorders_are_one_trace_whatever_their_order(
+    tmp_path: Path, first: int
+) -> None:
+    files = [
+        written(tmp_path / "day.1.jsonl", 100.0, 1.0, 3.0, end='{"call_id": "cut o'),
+        written(tmp_path / "day.2.jsonl", 100.5, 0.0, 1.0),
+    ]
+
+    trace = read_trace(*(files if first == 1 else files[::-1]))
+
+    assert [call.arrival_s for call in trace.calls] == pytest.approx([0.5, 1.0, 1.5, 3.0])
+    assert trace.broken == 1
+
+
+def test_one_of_several_files_that_is_no_trace_is_told_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "day.2.jsonl").write_text("no trace")
+
+    with pytest.raises(ConfigurationError, match=r"day\.2\.jsonl:1.*is no line of a trace"):
+        read_trace(written(tmp_path / "day.1.jsonl", 100.0, 1.0), tmp_path / "day.2.jsonl")
+
+
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="cannot be read: No such file"):
         read_trace(tmp_path / "no.jsonl")

@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 import os
 from bisect import insort
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -28,7 +28,7 @@ from seawall.pipeline.digest import Digester
 from seawall.pipeline.recorder import Finished, ToolRecorder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from seawall.contract.tool import Tool
     from seawall.pipeline.clock import Clock, Timer
@@ -286,29 +286,48 @@ class Trace(msgspec.Struct, kw_only=True):
     """Lines that a killed recorder left unfinished."""
 
 
-def read_trace(path: str | Path) -> Trace:
-    """Read a file of `TraceFile`, or spans as JSON lines.
+def read_trace(path: str | Path, *more: str | Path) -> Trace:
+    """Read a file of `TraceFile`, or spans as JSON lines; several, as workers write, are one trace.
 
-    The last line of each recorder may be unfinished: then it was killed. Anything else that is no
+    Their order does not matter: each says when it was begun. The last line of each recorder may be unfinished: then it was killed. Anything else that is no
     such line raises `ConfigurationError`, with its number.
     """
-    reader = _Reader(str(path))
-    try:
-        with Path(path).open("rb") as lines:
+    reader = _Reader()
+    for one in sorted((path, *more), key=_begun) if more else (path,):  # a pipe opens only once
+        with _told_if_unreadable(one), Path(one).open("rb") as lines:
+            reader.begin(str(one))
             for number, line in enumerate(lines, 1):
                 reader.line(number, line)
+        reader.end()
+    return reader.trace()
+
+
+def _begun(path: str | Path) -> float:
+    """Say when a file's first recorder was begun: the first file's is what times count from."""
+    with _told_if_unreadable(path), Path(path).open("rb") as lines:
+        first = lines.readline()
+    try:
+        return msgspec.json.decode(first, type=Head).started
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        return 0.0
+
+
+@contextmanager
+def _told_if_unreadable(path: str | Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         said = f"cannot be read: {error.strerror or type(error).__name__}"
         raise ConfigurationError([Fault(said, file=str(path))]) from None
-    return reader.trace()
 
 
 _attempt = attrgetter("attempt")
 
 
 class _Reader:
-    def __init__(self, file: str) -> None:
-        self._file = file
+    def __init__(self) -> None:
+        self._file = ""
+        self._has_lines = False
         self._trace = Trace()
         self._first: float | None = None
         self._base = 0.0
@@ -325,6 +344,17 @@ class _Reader:
         self._abouts = msgspec.json.Decoder(About)
         self._heads = msgspec.json.Decoder(Head)
 
+    def begin(self, file: str) -> None:
+        """Begin a file, which goes on with nothing of the one before."""
+        self._file, self._has_lines, self._base = file, False, 0.0
+        self._unfinished = None
+        self._open.clear()
+
+    def end(self) -> None:
+        """Refuse a file of which no line could be read."""
+        if self._unfinished is not None and not self._has_lines:
+            raise ConfigurationError([self._unfinished])
+
     def line(self, number: int, line: bytes) -> None:
         """Take one line."""
         if not line.strip():
@@ -336,14 +366,13 @@ class _Reader:
         read = next((read for begin, read in self._kinds if line.startswith(begin)), self._span)
         try:
             read(line)
+            self._has_lines = True
         except (msgspec.DecodeError, msgspec.ValidationError) as error:
             self._unfinished = Fault(f"is no line of a trace: {error}", "", self._file, number)
             self._trace.broken += 1
 
     def trace(self) -> Trace:
         """Give what was read."""
-        if self._unfinished is not None and self._first is None and not self._trace.calls:
-            raise ConfigurationError([self._unfinished])
         self._trace.calls.sort(key=lambda call: call.arrival_s)
         return self._trace
 

@@ -90,3 +90,12 @@ def test_tools_that_the_trace_does_not_describe_are_noted(folder: Path) -> None:
     result = run("--policy", "tight.toml")
 
     assert "the trace does not say what find is like" in result.stderr
+
+
+def test_several_files_are_played_as_one(folder: Path) -> None:
+    (folder / "day.2.jsonl").write_text((folder / "day.jsonl").read_text())
+
+    result = run("--trace", "day.2.jsonl", "--policy", "tight.toml")
+
+    assert result.exit_code == 0
+    assert result.stdout.startswith("200 calls played, 0 refused by gates")

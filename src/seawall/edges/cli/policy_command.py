@@ -104,8 +104,12 @@ def write_schema() -> None:
 
 
 TraceOption = Annotated[
-    str,
-    typer.Option("--trace", metavar="FILE", help="Recorded calls, as --record writes them."),
+    list[str],
+    typer.Option(
+        "--trace",
+        metavar="FILE",
+        help="Recorded calls, as --record writes them; several files are played as one.",
+    ),
 ]
 SeedOption = Annotated[int, typer.Option(help="What is left to chance falls by it.")]
 _Bound = Annotated[str | None, typer.Option(metavar="N|N%")]
@@ -155,7 +159,7 @@ def simulate_policy(
     from seawall.edges.cli.simulate import SimulateOptions, run_simulation  # noqa: PLC0415  # as above
 
     options = SimulateOptions(
-        trace=trace,
+        traces=tuple(trace),
         policy=policy,
         baseline=baseline,
         registry=registry,
@@ -201,6 +205,11 @@ def tune_policy(
     from seawall.edges.cli.tune import TuneOptions, run_tuning  # noqa: PLC0415  # as above
 
     options = TuneOptions(
-        trace=trace, policy=policy, registry=registry, seed=seed, output=output, as_json=as_json
+        traces=tuple(trace),
+        policy=policy,
+        registry=registry,
+        seed=seed,
+        output=output,
+        as_json=as_json,
     )
     return run_tuning(options, Paper(), Paper(sys.stderr))

@@ -35,7 +35,7 @@ DIFFERENCES = ("call", "tool", "arrived", "was", "simulated", "boundary", "ms fr
 class SimulateOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What the command line said."""
 
-    trace: str
+    traces: tuple[str, ...]
     policy: str
     baseline: str | None = None
     registry: str | None = None
@@ -53,7 +53,7 @@ def run_simulation(options: SimulateOptions, paper: Paper, errors: Paper) -> Exi
         raise ConfigurationError([Fault(why, "--explain-differences")])
     candidate = loaded(options.policy)
     baseline = None if options.baseline is None else loaded(options.baseline)
-    trace, tools = recorded_calls(options.trace, options.registry, errors)
+    trace, tools = recorded_calls(options.traces, options.registry, errors)
     report = simulate(
         trace,
         candidate,
@@ -77,9 +77,11 @@ def loaded(where: str) -> Policies:
     return Policies.load(policy_path(where))
 
 
-def recorded_calls(file: str, registry: str | None, errors: Paper) -> tuple[Trace, Iterable[Tool]]:
-    """Read a trace; say what is not as it should be."""
-    trace = read_trace(file)
+def recorded_calls(
+    files: tuple[str, ...], registry: str | None, errors: Paper
+) -> tuple[Trace, Iterable[Tool]]:
+    """Read a trace, of one file or several; say what is not as it should be."""
+    trace = read_trace(*files)
     tools: tuple[Tool, ...] = () if registry is None else tuple(registry_from(registry))
     known = {tool.name for tool in tools} | set(trace.tools)
     unknown = sorted({call.tool for call in trace.calls} - known)

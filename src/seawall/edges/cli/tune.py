@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class TuneOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What the command line said."""
 
-    trace: str
+    traces: tuple[str, ...]
     policy: str = "default"
     registry: str | None = None
     seed: int = 0
@@ -38,7 +38,7 @@ class TuneOptions(msgspec.Struct, frozen=True, kw_only=True):
 def run_tuning(options: TuneOptions, paper: Paper, errors: Paper) -> Exit:
     """Tune, and write what is proposed."""
     base = policy_path(options.policy)
-    trace, tools = recorded_calls(options.trace, options.registry, errors)
+    trace, tools = recorded_calls(options.traces, options.registry, errors)
     tuning = tune(trace, base, tools=tools, seed=options.seed)
     text = policy_text(tuning, _extended(options))
     if options.output is not None:
