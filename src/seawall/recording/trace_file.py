@@ -289,8 +289,9 @@ class Trace(msgspec.Struct, kw_only=True):
 def read_trace(path: str | Path, *more: str | Path) -> Trace:
     """Read a file of `TraceFile`, or spans as JSON lines; several, as workers write, are one trace.
 
-    Their order does not matter: each says when it was begun. The last line of each recorder may be unfinished: then it was killed. Anything else that is no
-    such line raises `ConfigurationError`, with its number.
+    Their order does not matter: each says when it was begun. The last line of each recorder may be
+    unfinished: then it was killed. Anything else that is no such line raises `ConfigurationError`,
+    with its number.
     """
     reader = _Reader()
     for one in sorted((path, *more), key=_begun) if more else (path,):  # a pipe opens only once
