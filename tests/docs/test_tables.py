@@ -151,8 +151,8 @@ def test_bounds_on_the_security_page_are_those_of_the_code() -> None:
 
 @pytest.mark.parametrize("layer", LAYERS)
 def test_the_pages_that_list_layers_have_them_in_the_order_of_the_chain(layer: str) -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    for text in (sections(readme)["What each layer does"], sections(page("index"))["The layers"]):
+    listed = (("concepts", "What each layer does"), ("index", "The layers"))
+    for text in (sections(page(name))[heading] for name, heading in listed):
         linked = [re.search(r"layers/(\w+)\.md", row[0]) for row in rows(text)]
 
         assert [found and found[1] for found in linked].index(layer) == LAYERS.index(layer)
