@@ -200,3 +200,19 @@ def test_whether_a_person_is_asked_is_shown_with_the_rules_for_arguments(
         "reason": "high risk",
         "rules": [{"rule": rule, "reason": "only there", "place": "ruled.toml:1"}],
     }
+
+
+def test_a_module_of_plain_functions_is_told_how_to_name_them(module: Module) -> None:
+    where = module("undeclared", "def f(x: int) -> int:\n    'F.'\n    return x\n")
+
+    ran = CliRunner().invoke(app, ["tools", "--registry", where])
+
+    assert ran.stdout == ""
+    assert ran.stderr == (
+        "The registry has no tools. Functions of a module need @tool, or are named:"
+        f" {where}:FUNCTION.\n"
+    )
+
+
+def test_a_registry_that_is_named_has_no_functions_to_name(run: Run) -> None:
+    assert run(attribute="empty").stderr == "The registry has no tools.\n"

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from seawall.edges.cli.exits import Exit
 from seawall.edges.cli.options import PolicyOption, StateOption, configuration_errors
 
 TOKEN = "SEAWALL_PROXY_TOKEN"  # noqa: S105  # the name of a variable, no secret
@@ -100,7 +101,7 @@ def run_proxy(
         token = os.environ.pop(TOKEN, "")
         if token_file is not None:
             token = token_from(token_file)
-        proxy(
+        has_server = proxy(
             ProxyOptions(
                 command=tuple(command or ()),
                 url=url,
@@ -115,6 +116,8 @@ def run_proxy(
                 allowed_origins=tuple(allow_origin or ()),
             )
         )
+    if not has_server:
+        raise typer.Exit(Exit.USAGE)
 
 
 class _Printable(logging.Formatter):

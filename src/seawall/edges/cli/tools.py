@@ -59,7 +59,7 @@ def _shown(
         paper.text(_json([summary(tool, registry, policies) for tool in registry]))
         return Exit.OK
     if not len(registry):
-        errors.text("The registry has no tools.")
+        errors.text(f"The registry has no tools.{_how_functions_are_named(options.registry)}")
         return Exit.OK
     paper.table(COLUMNS, [_row(tool, registry, policies) for tool in registry])
     if paper.is_terminal:
@@ -67,6 +67,13 @@ def _shown(
     for name, reason in registry.quarantined().items():
         errors.text(f"{name} is set aside: {reason}")
     return Exit.OK
+
+
+def _how_functions_are_named(registry: str | None) -> str:
+    """Say what a module of plain functions lacks: they are no tools until somebody says so."""
+    if registry is None or ":" in registry:
+        return ""
+    return f" Functions of a module need @tool, or are named: {registry}:FUNCTION."
 
 
 def summary(tool: Tool, registry: Registry, policies: Policies) -> dict[str, Any]:

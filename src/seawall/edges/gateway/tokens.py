@@ -144,7 +144,7 @@ def tokens_from_file(path: Path) -> Tokens:
     return Tokens(entry for entry in entries if entry is not None)
 
 
-def made_token(path: Path, name: str = "console", scope: str = "admin") -> Tokens:
+def made_token(path: Path, name: str = "local-token", scope: str = "admin") -> Tokens:
     """Make a token for this run and write it to a file that nobody else can read."""
     token = secrets.token_urlsafe(32)
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from seawall.contract.errors import ConfigurationError
+from seawall.pipeline.foreign import log
 
 if TYPE_CHECKING:
     from seawall.edges.mcp.proxy.options import ProxyOptions
     from seawall.edges.mcp.proxy.stdio import Streams
 
 
-def proxy(options: ProxyOptions) -> None:
-    """Run the proxy until it is told to end."""
+def proxy(options: ProxyOptions) -> bool:
+    """Run the proxy until it is told to end; say whether there was a server to start at all."""
     faults = options.faults()
     if faults:
         raise ConfigurationError(faults)
@@ -23,10 +25,16 @@ def proxy(options: ProxyOptions) -> None:
         from seawall.edges.mcp.proxy.http_serving import run  # noqa: PLC0415  # HTTP is an extra
 
         run(options)
-        return
+        return True
     from seawall.edges.mcp.proxy.stdio import Streams  # noqa: PLC0415  # not for --help
 
+    missing = options.url is None and shutil.which(options.command[0]) is None
+    if missing:
+        # Its client gets an error for each request; who started this by hand sees only this.
+        said = "the program %r was not found; is it installed, and on the PATH?"
+        log.error(said, options.command[0])
     asyncio.run(_on_stdio(options, Streams()))
+    return not missing
 
 
 def _need_extras(options: ProxyOptions) -> None:
