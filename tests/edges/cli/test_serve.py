@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -86,3 +87,32 @@ def test_a_file_that_changed_is_taken_by_itself(served: Served) -> None:
     served.policy.write_text('[tools.calculate]\ntimeout_s = "70s"\n')
 
     served.until("policy taken: ")
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="this system has no SIGHUP")
+def test_the_token_of_a_run_is_there_while_it_serves_and_no_longer(tmp_path: Path) -> None:
+    served = Served(tmp_path)
+    try:
+        where = served.until("the token for approvals")[-1].rpartition(" ")[2]
+        assert len((tmp_path / where).read_text().strip()) > 20
+        served.process.send_signal(signal.SIGHUP)
+        served.until("policy taken: ")  # it serves by now, so a signal ends it in order
+    finally:
+        served.close()
+
+    assert not (tmp_path / where).exists()
+
+
+def test_a_start_on_an_address_in_use_leaves_the_token_of_whoever_has_it(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ran = subprocess.run(
+            [sys.executable, "-m", "seawall", "serve", "--port", str(port)],
+            env={**os.environ, "XDG_STATE_HOME": str(tmp_path), "HOME": str(tmp_path)},
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+
+    assert ran.returncode != 0
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []

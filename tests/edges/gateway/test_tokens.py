@@ -8,7 +8,7 @@ import pytest
 
 from seawall import ConfigurationError
 from seawall.edges.gateway.tokens import (
-    made_token,
+    MadeToken,
     tokens_from_environment,
     tokens_from_file,
 )
@@ -98,21 +98,36 @@ def test_a_short_token_in_the_environment_names_the_variable() -> None:
 def test_a_made_token_is_in_a_file_that_only_its_owner_can_read(tmp_path: Path) -> None:
     path = tmp_path / "state" / "token"
 
-    tokens = made_token(path)
+    made = MadeToken(path)
+    made.write()
 
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
-    client = tokens.client_of(path.read_text().strip().encode())
+    client = made.tokens.client_of(path.read_text().strip().encode())
     assert client is not None
     assert client.may("admin")
     assert [item.name for item in path.parent.iterdir()] == ["token"]
 
 
+def test_a_run_takes_its_own_token_away_and_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    first, second = MadeToken(path), MadeToken(path)
+    first.write()
+    second.write()
+
+    first.remove()
+    assert path.exists()
+
+    second.remove()
+    second.remove()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_made_token_takes_the_place_of_the_former(tmp_path: Path) -> None:
     path = tmp_path / "token"
-    made_token(path)
+    MadeToken(path).write()
     former = path.read_text()
 
-    made_token(path)
+    MadeToken(path).write()
 
     assert path.read_text() != former

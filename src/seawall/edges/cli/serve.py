@@ -17,8 +17,8 @@ from seawall.edges.cli.sources import kept, policies_from, policy_path, recorded
 from seawall.edges.gateway.settings import GatewaySettings, token_path
 from seawall.edges.gateway.sharing import said_of, sharing
 from seawall.edges.gateway.tokens import (
+    MadeToken,
     Tokens,
-    made_token,
     tokens_from_environment,
     tokens_from_file,
 )
@@ -57,14 +57,19 @@ class Access(msgspec.Struct, frozen=True):
     """Who may come in: the same for all workers."""
 
     tokens: Tokens
-    made: Path | None = None
-    """The file of the token that was made for this run."""
+    made: MadeToken | None = None
+    """What was made for this run; its file is there while somebody can come in."""
 
 
 def serve(options: ServeOptions, paper: Paper) -> None:
     """Serve until the process is told to stop."""
     need_gateway()
-    serve_here(options, paper, access_of(options))
+    access = access_of(options)
+    try:
+        serve_here(options, paper, access)
+    finally:
+        if access.made is not None:
+            access.made.remove()
 
 
 def need_gateway() -> None:
@@ -143,7 +148,9 @@ class Told:
         """Say where it is, who may come in, and what is kept."""
         self.once(f"{len(pipeline.registry)} tools at {address}")
         if self._access.made is not None:
-            self.once(f"the token for approvals and administration is in {self._access.made}")
+            if self._seat is None or self._seat.is_first:
+                self._access.made.write()
+            self.once(f"the token for approvals and administration is in {self._access.made.path}")
         if self._seat is not None:
             self.once(*said_of(sharing(pipeline, settings), self._seat.of))
         elif pipeline.state is None or not pipeline.state.durable:
@@ -208,8 +215,8 @@ def access_of(options: ServeOptions) -> Access:
         tokens += tokens_from_file(options.token_file)
     if any(client.may("admin") for client in tokens.clients):
         return Access(tokens)
-    where = token_path(options.port)
-    return Access(tokens + made_token(where), where)
+    made = MadeToken(token_path(options.port))
+    return Access(tokens + made.tokens, made)
 
 
 def _own_file(record: str | None, seat: Seat | None) -> str | None:

@@ -62,6 +62,8 @@ def serve_by_workers(options: ServeOptions, paper: Paper) -> int:
     if not isinstance(seat, int):
         options = msgspec.structs.replace(options, port=address.port)
         return _as_worker(options, paper, access, seat)
+    if access.made is not None:
+        access.made.remove()
     if is_ours:
         shutil.rmtree(folder, ignore_errors=True)
     return seat

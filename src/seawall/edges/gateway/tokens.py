@@ -13,6 +13,7 @@ Tokens come from a file, from the environment, or are made at the start. A file 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import secrets
@@ -144,16 +145,28 @@ def tokens_from_file(path: Path) -> Tokens:
     return Tokens(entry for entry in entries if entry is not None)
 
 
-def made_token(path: Path, name: str = "local-token", scope: str = "admin") -> Tokens:
-    """Make a token for this run and write it to a file that nobody else can read."""
-    token = secrets.token_urlsafe(32)
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    beside = path.with_name(f"{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(f"{token}\n")
-    beside.replace(path)
-    return token_of(name, token, scope)
+class MadeToken:
+    """A token for one run, in a file that nobody else can read, as long as the run lasts."""
+
+    def __init__(self, path: Path, name: str = "local-token", scope: str = "admin") -> None:
+        self.path = path
+        self._token = secrets.token_urlsafe(32)
+        self.tokens = token_of(name, self._token, scope)
+
+    def write(self) -> None:
+        """Write the file, in the place of a former one."""
+        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        beside = self.path.with_name(f"{self.path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(f"{self._token}\n")
+        beside.replace(self.path)
+
+    def remove(self) -> None:
+        """Take the file away, unless it is that of another run by now."""
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            if self.path.read_text(encoding="utf-8").strip() == self._token:
+                self.path.unlink()
 
 
 def _entry(name: str, table: Any, file: str, faults: list[Fault]) -> tuple[bytes, Client] | None:
