@@ -205,3 +205,19 @@ def test_pins_may_stand_elsewhere(folder: Folder, tmp_path: Path) -> None:
     assert not folder.pins.exists()
     shown = CliRunner().invoke(app, ["mcp", "pins", "show", "--pins", str(elsewhere)])
     assert shown.stdout == "1 definition of 1 server are accepted; none has changed.\n"
+
+
+def test_a_call_to_a_server_that_did_not_start_is_an_error_of_the_configuration(
+    folder: Folder,
+) -> None:
+    folder.servers(a="no-such-program-here", b={"tools": {"t": "reply"}})
+
+    its = folder.run("call", "a__t", "{}", "--yes")
+    another = folder.run("call", "b__t", "{}", "--yes")
+    unknown = folder.run("call", "b__tt", "{}", "--yes")
+
+    assert its.exit_code == 2
+    said = "MCP server 'a': is not connected, so a__t cannot be called: the program"
+    assert f"error: {said} 'no-such-program-here' was not found" in its.stderr
+    assert another.exit_code == 0
+    assert unknown.exit_code == 5

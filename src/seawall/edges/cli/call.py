@@ -48,7 +48,7 @@ def call(tool: str, arguments: str | None, options: CallOptions) -> Exit:
             on_progress=None if options.as_json else _told,
         )
 
-    result = with_pipeline(options, run, reads_input=arguments == "-")
+    result = with_pipeline(options, run, reads_input=arguments == "-", wanted=tool)
     _write(result, as_json=options.as_json)
     return exit_of(result.failure)
 

@@ -53,10 +53,12 @@ def with_tools(
     work: Callable[[Registry], Awaitable[T]],
     policies: Policies | None = None,
     state: State | None = None,
+    wanted: str | None = None,
 ) -> T:
     """Run `work` with the tools of `--registry` and those of the servers, while these are there.
 
-    With servers and no `--registry` there are only the servers' tools.
+    With servers and no `--registry` there are only the servers' tools. Raises `ConfigurationError`
+    if the tool that is `wanted` is of a server that could not be connected.
     """
     needs_servers(mcp)
     # What `--registry` names is looked for before a loop runs: it may run one itself.
@@ -64,16 +66,33 @@ def with_tools(
         own = registry_from(registry, policies, state)
     else:
         own = Registry() if registry is None else registry_from(registry).copy()
-    return asyncio.run(_with_servers(own, mcp, errors, work))
+    return asyncio.run(_with_servers(own, mcp, errors, work, wanted))
 
 
 async def _with_servers(
-    own: Registry, mcp: McpChoice, errors: Paper, work: Callable[[Registry], Awaitable[T]]
+    own: Registry,
+    mcp: McpChoice,
+    errors: Paper,
+    work: Callable[[Registry], Awaitable[T]],
+    wanted: str | None,
 ) -> T:
     if not mcp:
         return await work(own)
     async with connected(mcp, errors, own) as servers:
+        if wanted is not None and wanted not in servers.registry:
+            _need_server_of(wanted, servers)
         return await work(servers.registry)
+
+
+def _need_server_of(tool: str, servers: Servers) -> None:
+    """Say why a tool's server is not there: of its tools nothing is known."""
+    from seawall.edges.mcp.names import SEPARATOR, prefix_of  # noqa: PLC0415  # not without servers
+
+    for server in servers.states():
+        is_its = tool.startswith(prefix_of(server.name) + SEPARATOR)
+        if is_its and server.state != "up" and not server.tools:
+            said = f"is not connected, so {tool} cannot be called: {server.why}"
+            raise ConfigurationError([Fault(said, f"MCP server {server.name!r}")])
 
 
 @asynccontextmanager

@@ -36,7 +36,11 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def with_pipeline(
-    options: RunOptions, work: Callable[[Pipeline], Awaitable[T]], *, reads_input: bool
+    options: RunOptions,
+    work: Callable[[Pipeline], Awaitable[T]],
+    *,
+    reads_input: bool,
+    wanted: str | None = None,
 ) -> T:
     """Run `work` with a pipeline of these options, open while it runs.
 
@@ -58,4 +62,4 @@ def with_pipeline(
             async with kept(state), pipeline:
                 return await work(pipeline)
 
-    return with_tools(options.registry, options.mcp, errors, run, policies, state)
+    return with_tools(options.registry, options.mcp, errors, run, policies, state, wanted)
