@@ -109,6 +109,30 @@ async def test_a_key_that_comes_twice_is_refused_and_nothing_runs(arguments: str
     assert "appears twice" in response.json()["failure"]["message"]
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        b'{"a": "\xff"}',
+        b'{"\xff": 1}',
+        b'"\xff"',
+    ],
+)
+async def test_arguments_that_are_no_utf_8_are_a_bad_request_and_nothing_runs(
+    arguments: bytes,
+) -> None:
+    pipeline = Pipeline([add])
+    async with asking(pipeline=pipeline) as client:
+        body = b'{"tool": "add", "arguments": ' + arguments + b"}"
+        response = await client.post(
+            "/tools/call", content=body, headers={"Content-Type": "application/json"}
+        )
+
+    failure = response.json()["failure"]
+    assert (response.status_code, failure["reason"]) == (400, "bad_request")
+    assert "arguments" in failure["message"]
+    assert not pipeline.trace.spans(10)
+
+
 async def test_equal_calls_without_a_session_are_no_loop() -> None:
     async with asking() as client:
         alone = [(await call(client, "add", {"a": 1, "b": 2})).status_code for _ in range(8)]

@@ -306,10 +306,14 @@ class _Call:
 
 def _given(raw: msgspec.Raw) -> str | None:
     """Give arguments as the text they were, so that they are read once, by the pipeline."""
-    text = str(raw, "utf-8")
-    if text == "null":
-        return None
-    return msgspec.json.decode(text, type=str) if text[:1] == '"' else text
+    try:
+        text = str(raw, "utf-8")
+        if text == "null":
+            return None
+        return msgspec.json.decode(text, type=str) if text[:1] == '"' else text
+    except (UnicodeDecodeError, msgspec.DecodeError) as error:
+        # Read late: the decoder of the body skips them without a look inside.
+        raise Refused(bad_request(f"arguments cannot be read: {error}")) from error
 
 
 def _check_seconds(seconds: float, name: str) -> None:
