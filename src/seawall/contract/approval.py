@@ -106,6 +106,8 @@ class Frozen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     expires: float | None = None
     session_id: str = ""
     caller: str = ""
+    front: str = ""
+    """Which edge runs it by itself once it is approved; empty: none, somebody resumes it."""
     execution: str | None = None
     withdrawn: float | None = None
     withdrawn_by: str = ""

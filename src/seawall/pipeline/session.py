@@ -93,7 +93,7 @@ class Session:
     `state` reaches tools deeply read-only; it holds what the caller gave and nothing else.
     """
 
-    __slots__ = ("caller", "id", "memory", "permissions", "recent", "services", "state")
+    __slots__ = ("caller", "front", "id", "memory", "permissions", "recent", "services", "state")
 
     def __init__(
         self,
@@ -105,6 +105,8 @@ class Session:
     ) -> None:
         self.id = id
         self.caller = caller
+        self.front = ""
+        """Which edge runs its calls once they are approved; empty: whoever resumes them."""
         self.state: Mapping[str, Any] = frozen_deeply(dict(state)) if state else _EMPTY
         self.services = services if isinstance(services, Services) else Services(services)
         self.permissions = Permissions()
@@ -136,6 +138,7 @@ class _Offering(Session):
         self._owner = owner
         self.id = owner.id
         self.caller = owner.caller
+        self.front = owner.front
         self.state = owner.state
         self.permissions = owner.permissions
         self.memory = owner.memory

@@ -109,6 +109,7 @@ class Gateway:
             return
         self._stopping = True
         self.calls.stopping = True
+        self.approvals.stop()
         self.events.close()
         clock, drain_s = self.pipeline.clock, self.settings.drain_s
         self._end_by = clock.now() + drain_s + WIND_UP_S
@@ -142,7 +143,6 @@ class Gateway:
             await self._drained()
             if self._breaking is not None:
                 self._breaking.cancel()
-            self.approvals.stop()
 
     def _routes(self) -> list[Route]:
         serving, answering = self._serving, self._answering

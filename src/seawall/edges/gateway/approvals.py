@@ -19,12 +19,13 @@ from seawall.contract.failure import FailureCode
 from seawall.edges.gateway.answers import STOPPED, body_of, json_answer, refusal
 from seawall.edges.gateway.approval_watch import ApprovalWatch
 from seawall.edges.gateway.asked import Refused, bad_request
+from seawall.edges.gateway.left_over import LeftOver
 from seawall.pipeline.foreign import guarded_async
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from seawall.contract.approval import ApprovalBatch
+    from seawall.contract.approval import ApprovalBatch, Frozen
     from seawall.contract.decision import PendingApproval
     from seawall.contract.turn import TurnOutcome
     from seawall.edges.gateway.answers import Answer
@@ -36,6 +37,8 @@ T = TypeVar("T")
 
 MAX_LISTED = 500
 MAX_REFUSALS = 1_000
+MAX_TAKEN_UP = 16
+"""How much may run at once before what others left is left a little longer."""
 LOOK_S = 10.0
 """How often it is looked what other processes made or answered."""
 
@@ -67,22 +70,24 @@ class ApprovalDesk:
         self._guard = guard
         self._tell = tell
         self._max_body = max_body
-        self._resuming: set[asyncio.Task[None]] = set()
-        self._looking: asyncio.Task[None] | None = None
+        self._resuming: dict[str, asyncio.Task[None]] = {}
+        self._looking: tuple[asyncio.Task[None], ...] = ()
         self._refusals: OrderedDict[str, list[Any]] = OrderedDict()
         """Why what was approved could not be run; it stays approved, and may be approved again."""
         self._watch = ApprovalWatch(self._desk, self._changed_elsewhere)
+        self._left_over = LeftOver(self._desk, self._take_up)
         self._desk.listen(self._asked)
 
     def start(self) -> None:
-        """Begin to look what other processes do."""
+        """Begin to look what other processes do, and what they left."""
         if self._desk.enabled:
-            self._looking = asyncio.ensure_future(self._look())
+            looks = (self._look(), self._left_over.run())
+            self._looking = tuple(asyncio.ensure_future(look) for look in looks)
 
     def stop(self) -> None:
         """Look no more."""
-        if self._looking is not None:
-            self._looking.cancel()
+        for looking in self._looking:
+            looking.cancel()
 
     async def watch(self) -> None:
         """Tell viewers what other processes make, answer and run, until cancelled."""
@@ -91,11 +96,11 @@ class ApprovalDesk:
     async def drained(self) -> None:
         """Wait for what was approved and runs."""
         if self._resuming:
-            await asyncio.wait(self._resuming)
+            await asyncio.wait(self._resuming.values())
 
     def break_off(self) -> None:
         """Cancel what was approved and runs; its approval says that its outcome is not known."""
-        for resuming in self._resuming:
+        for resuming in self._resuming.values():
             resuming.cancel(STOPPED)
 
     async def listed(self, asked: Asked) -> Answer:
@@ -128,22 +133,27 @@ class ApprovalDesk:
         """Approve, deny or withdraw; what is approved as a whole runs."""
         self._guard.demand(asked, "approve")
         body = await asked.json(self._max_body, _read_decision)
-        await self._found(asked)
+        before = await self._found(asked)
+        if body.decision == "approve" and before.status is ApprovalStatus.APPROVED:
+            batch = before  # nobody runs it, so it is run now; that it is approved stands already
+        else:
+            batch = await self._answered(asked, body)
+            self._asked(batch)
+        if batch.status is ApprovalStatus.APPROVED:
+            self._resume(batch.id, batch.caller)
+        return json_answer(_request(batch))
+
+    async def _answered(self, asked: Asked, body: DecisionBody) -> ApprovalBatch:
         approval_id, by = asked.part("id"), asked.client.name
         desk = self._desk
         try:
             if body.decision == "approve":
-                batch = await _reached(desk.approve(approval_id, by=by, reason=body.reason))
-            elif body.decision == "deny":
-                batch = await _reached(desk.deny(approval_id, body.reason, by=by))
-            else:
-                batch = await _reached(desk.withdraw(approval_id, by=by))
+                return await _reached(desk.approve(approval_id, by=by, reason=body.reason))
+            if body.decision == "deny":
+                return await _reached(desk.deny(approval_id, body.reason, by=by))
+            return await _reached(desk.withdraw(approval_id, by=by))
         except ApprovalConflict as error:
             raise Refused(_conflict(str(error))) from error
-        self._asked(batch)
-        if batch.status is ApprovalStatus.APPROVED:
-            self._resume(batch)
-        return json_answer(_request(batch))
 
     async def _found(self, asked: Asked) -> ApprovalBatch:
         try:
@@ -151,8 +161,9 @@ class ApprovalDesk:
         except ApprovalNotFound as error:
             raise Refused(_not_there(asked.part("id"))) from error
 
-    def _resume(self, batch: ApprovalBatch) -> None:
-        batch_id = batch.id
+    def _resume(self, batch_id: str, caller: str) -> None:
+        if batch_id in self._resuming:
+            return
 
         async def run() -> None:
             outcome = await guarded_async(
@@ -160,20 +171,27 @@ class ApprovalDesk:
                 lambda: self._pipeline.resume(batch_id),
                 lambda _: None,
             )
-            if outcome is not None:
-                self._ended(batch, _results(outcome))
+            # If another was faster, that one tells what came of it.
+            if outcome is not None and outcome.reason != "approval_used":
+                self._ended(batch_id, caller, _results(outcome))
 
-        task = asyncio.ensure_future(run())
-        self._resuming.add(task)
-        task.add_done_callback(self._resuming.discard)
+        task = self._resuming[batch_id] = asyncio.ensure_future(run())
+        task.add_done_callback(lambda _: self._resuming.pop(batch_id, None))
 
-    def _ended(self, batch: ApprovalBatch, results: list[Any]) -> None:
+    def _take_up(self, frozen: Frozen) -> bool:
+        """Run what was left over; False if too much runs for now."""
+        if len(self._resuming) >= MAX_TAKEN_UP:
+            return False
+        self._resume(frozen.id, frozen.caller)
+        return True
+
+    def _ended(self, batch_id: str, caller: str, results: list[Any]) -> None:
         if all(result["isError"] for result in results):
-            self._refusals[batch.id] = results
+            self._refusals[batch_id] = results
             if len(self._refusals) > MAX_REFUSALS:
                 self._refusals.popitem(last=False)
-        self._watch.forget(batch.id)
-        self._tell("resumed", {"id": batch.id, "results": results}, batch.caller)
+        self._watch.forget(batch_id)
+        self._tell("resumed", {"id": batch_id, "results": results}, caller)
 
     async def _changed_elsewhere(self, batch: ApprovalBatch) -> None:
         self._tell("approval", _request(batch), batch.caller)

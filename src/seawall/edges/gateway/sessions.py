@@ -6,6 +6,9 @@ from collections import OrderedDict
 
 from seawall.pipeline.session import OneCall, Session
 
+FRONT = "gateway"
+"""Marks what waits for an approval as the gateway's to run."""
+
 
 class Sessions:
     """Sessions by client and by the id that the client gave, at most `limit`.
@@ -20,11 +23,11 @@ class Sessions:
     def session_of(self, client: str, session_id: str) -> Session:
         """Give the session of that id, or one for this call alone if there is no id."""
         if not session_id:
-            return OneCall(caller=client)
+            return _of_gateway(OneCall(caller=client))
         key = (client, session_id)
         found = self._sessions.get(key)
         if found is None:
-            found = self._sessions[key] = Session(session_id, caller=client)
+            found = self._sessions[key] = _of_gateway(Session(session_id, caller=client))
             if len(self._sessions) > self._limit:
                 self._sessions.popitem(last=False)
         else:
@@ -33,3 +36,8 @@ class Sessions:
 
     def __len__(self) -> int:
         return len(self._sessions)
+
+
+def _of_gateway(session: Session) -> Session:
+    session.front = FRONT
+    return session

@@ -65,6 +65,7 @@ class Freezer:
             expires=None if holds_s is None else now + holds_s,
             session_id=session.id,
             caller=session.caller,
+            front=session.front,
             execution=execution,
             calls=calls,
         )
