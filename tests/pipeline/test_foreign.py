@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
+from time import process_time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -60,6 +61,42 @@ if TYPE_CHECKING:
         ("ewogICJhbGciOiJub25lIn0.ewogICJzdWIiOiJhIn0.c2lnbmF0dXJlMTIz", "c2lnbmF0"),
         ("the API key is 0123456789abcdef0123456789abcdef", "89abcdef"),
         ("0123456789abcdef0123456789abcdef is not a valid token", "89abcdef"),
+        ("{'user': 'bob', 'password': b'hunter2'}", "hunter2"),
+        ("password=['hunter1', 'hunter2']", "hunter2"),
+        ("Config(password=SecretStr('hunter2'), user='bob')", "hunter2"),
+        ('{"token":["hunter2"]}', "hunter2"),
+        ('{"token": {"value": "hunter2"}}', "hunter2"),
+        ("tokens=[0hunter2]", "hunter2"),
+        ("auth=('bob', 'hunter2')", "hunter2"),
+        ("passwords: hunter2", "hunter2"),
+        ("password2=1234", "1234"),
+        ("token2=hunter2", "hunter2"),
+        ("api_keys: hunter2", "hunter2"),
+        ("SMTP_PASS=hunter2", "hunter2"),
+        ("user[password]=hunter2", "hunter2"),
+        ("token := hunter2", "hunter2"),
+        ("auth=hunter", "hunter"),
+        ("Bearer: hunter2", "hunter2"),
+        ("session=hunter2", "hunter2"),
+        ("jwt=hunter", "hunter"),
+        ("[('authorization', 'hunter2'), ('accept', 'x')]", "hunter2"),
+        ('["Cookie", "sid=hunter2"]', "hunter2"),
+        ("(b'x-api-key', b'hunter2')", "hunter2"),
+        ("mysql --password hunter2 -h db", "hunter2"),
+        ("run --api-key 'my hunter2' now", "hunter2"),
+        ("postgres://u:/hunter2@db", "hunter2"),
+        ("https:\\/\\/u:hunter2@db", "hunter2"),
+        ("gone: postgres://u:hunter2", "hunter2"),
+        ("ASIAIOSFODNN7EXAMPLE", "IOSFODNN7"),
+        ("ghu_0123456789abcdef0123", "0123456789abcdef"),
+        ("ghr_0123456789abcdef0123", "0123456789abcdef"),
+        ("xapp-1-A0-0123456789abc", "0123456789abc"),
+        ("xoxe.xoxp-1-0123456789abc", "0123456789abc"),
+        ("SG.abcdefghijklmnopqrstuv.abcdefghijklmnopqrstuv", "ghijkl"),
+        ("whsec_abcdefghijkl", "abcdefghijkl"),
+        ("ya29.abcdefghijkl", "abcdefghijkl"),
+        ("https://hooks.slack.com/services/T0/B0/abcdef", "abcdef"),
+        ("-----BEGIN EC PRIVATE KEY-----\nMIIEow\n-----END EC PRIVATE KEY-----", "MIIEow"),
     ],
 )
 def test_what_looks_like_a_secret_is_masked(text: str, hidden: str) -> None:
@@ -78,6 +115,26 @@ def test_what_looks_like_a_secret_is_masked(text: str, hidden: str) -> None:
         "ssh://git@host.test/x",
         "commit 0123456789abcdef0123456789abcdef01234567 is gone",
         "authorization failed",
+        "tokens: 12 of 100",
+        "tokens=12/100",
+        "max_tokens=4096",
+        "max_tokens: 4,096 is too many",
+        "{'prompt_tokens': 12, 'total_tokens': 30}",
+        "token count: 5",
+        "key1=5",
+        "pass=1 fail=2",
+        "bypass=true",
+        "session=3",
+        "session: closed",
+        "auth failed: no route",
+        "asiapacificregional",
+        "missing keys: name, age",
+        "missing fields: ['token', 'name']",
+        "argument --token is required",
+        "unexpected token { at line 3",
+        "http://host:8080/path",
+        "http://host:8080/people/bob@x.test",
+        "cannot reach http://host:8080",
     ],
 )
 def test_plain_words_are_left_alone(text: str) -> None:
@@ -122,6 +179,33 @@ _PARTS = [
     "eyJabcdefgh.abcdefghijklmnop",
     "ewabcdefghijklmnop",
     ".abcdefghijklmnop",
+    "ASIA0123456789AB",
+    "ghu_12345678",
+    "xapp-12345678",
+    "xoxe.12345678",
+    "whsec_12345678",
+    "SG.abcdefghijklmnop.abcdefghijklmnop",
+    "ya29.abcdefghij",
+    "://hooks.slack.com/services/T0/B0",
+    "gldt-12345678",
+    "shpat_12345678",
+    "dop_v1_12345678",
+    "passwords: x",
+    "passcode2=x",
+    "tokens=[x1]",
+    "secrets: b'x'",
+    "api_keys=Name('x')",
+    "token2",
+    "auth=x",
+    "session",
+    "jwt=x",
+    "a_pass=x",
+    "--password x",
+    "('authorization', 'x')",
+    "(b'api-key', b'x')",
+    "https:\\/\\/u:p@h",
+    "://u:/p@h",
+    "://u:rest",
     "-----BEGIN",
     "KEY",
     "PRIVATE KEY-----",
@@ -144,6 +228,26 @@ def test_the_quick_look_misses_nothing_in_any_company(parts: list[str], apart: b
 
     for said in (text, text.upper(), text.lower()):
         assert masked(said) == _SECRETS.sub(_kept_part, said)
+
+
+_REPEATED = [
+    *("key", "key-", "key ", "key1", "key   ", "a1-", "a1.", " a1", "a1" * 16 + " ab ", "-"),
+    *("password='", "password='\\", "tokens=[", "token=a(", "token=a.", "tokens=12,", "session=a"),
+    *("://", "://a:", "://a", "://a:/", ":\\/\\/a:", "@", "--key ", "('key',", "auth=(", "auth"),
+    *("eyJaaaaaaaa.", "ewaaaaaaaaaaaaaaaaaaa", "SG.aaaaaaaaaaaaaaaaaaaa", "-----BEGIN A", "key["),
+]
+
+
+@pytest.mark.parametrize("part", _REPEATED)
+@pytest.mark.parametrize("start", ["", "key=", "://a:", "tokens=['"])
+def test_time_grows_with_the_length_of_a_hostile_text_and_no_faster(start: str, part: str) -> None:
+    masked(start + part)
+    hostile = (start + part * 100_000)[:100_000]
+    began = process_time()
+
+    masked(hostile)
+
+    assert process_time() - began < 0.5  # a tenth of that; one that backtracks takes minutes
 
 
 def _kept_part(found: re.Match[str]) -> str:
@@ -184,6 +288,34 @@ def test_a_secret_is_not_shown_because_a_bound_cuts_it_in_two() -> None:
     said = "x" * (MAX_MESSAGE - 10) + " key=abcdefghijklmnopqrstuvwxyz"
 
     assert "abc" not in first_line(Talkative(said))
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "postgres://admin:hunter2xxxxxxxxxxxxxxxxxxxxxxxx@db",
+        "postgres://admin:1234567890123456789012345678901234@db",
+        "https://hunter2xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx@db",
+        "AKIAIOSFODNN7EXAMPLE",
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.sig",
+    ],
+)
+def test_no_part_of_a_secret_is_shown_wherever_a_text_is_cut(secret: str) -> None:
+    for before in range(4 * MAX_MESSAGE - len(secret) - 5, 4 * MAX_MESSAGE):
+        filler = "token=" + "a" * (before - 7)
+        said = first_line(Talkative(f"{filler} {secret} and more"))
+
+        assert said.removeprefix("token=… ") in {"…", "…://…", "… …", *_whole(secret)}
+
+
+def _whole(secret: str) -> set[str]:
+    return {masked(secret), f"{masked(secret)} …", f"{masked(secret)} and …"}
+
+
+def test_an_address_that_is_cut_inside_a_long_word_is_shown_up_to_its_scheme() -> None:
+    said = "token='" + "a" * 1000 + "',x://" + "b" * 2000
+
+    assert first_line(Talkative(said)) == "token=…,x://…"
 
 
 def nested(levels: int, error: Exception) -> Exception:

@@ -36,50 +36,86 @@ NOT_OURS = (KeyboardInterrupt, GeneratorExit)
 _KEY = (
     r"(?:key|token|secret|passw(?:or)?d|passphrase|pwd|signature|sig|credentials?|session[_-]?id)"
 )
-_RUN = r"(?<![\w+/=-])(?=[a-z+/=_-]*[0-9])[\w+=-][\w+/=-]{31,}"
+_PHRASE = r"(?:passw(?:or)?d|passphrase|passcode|pwd)"
+_COUNTABLE = (
+    r"(?:tokens|secrets|(?:api|access|account|auth|private|secret|signing)[_-]?keys"
+    rf"|{_KEY}\d{{1,3}})"
+)
+_SEP = r"""(?:\[\w{0,20}\])?\\?["'\]]?\s*(?:=>?|:=?|->|%3[ad])\s*"""
+_COUNT = r"(?:\d[\d.,:_/%-]{0,20}+[kmb]?(?![\w+=]))"
+"""A number, which is usage and not a secret where the name may be of something that is counted."""
+_QUOTED = (
+    r"""(?:[bru]{0,2}\\*"(?:[^"\\]|\\(?s:.))*+(?:"|\\?\Z)"""
+    r"""|[bru]{0,2}\\*'(?:[^'\\]|\\(?s:.))*+(?:'|\\?\Z))"""
+)
+_NESTED = (
+    r"""(?:[\w.]{0,40}[\[({]{1,3}(?=\w|\s*[bru]{0,2}\\*["'])"""
+    rf"""(?:{_QUOTED}|[^\])}}"'])*+[\])}}]{{0,3}})"""
+)
+_PLAIN = r"""(?:(?:bearer\s+|basic\s+)?[^\s&"',;)}\]\\]+)"""
+_VALUE = rf"(?:{_QUOTED}|{_NESTED}|{_PLAIN})"
+"""Quoted forms first: of `b'…'` and `Name('…')` the plain one would take the beginning only."""
+_NO_VALUE = (
+    r"(?:is|was|are|were|or|and|must|not|has|have|had|to|for|in|with|without|cannot|can|needs?"
+    r"|requires?|required|option|flag|argument|as|from|given|missing|if|when|the|should|expects?)\b"
+)
+_RUN = r"(?<![\w+/=-])(?=[a-z+/=_-]*[0-9])[\w+=-][\w+/=-]{31,}+"
 _SECRETS = re.compile(
     rf"""(?ix)
-    (?P<line>(?<![\w-])(?:[\w-]{{0,40}}authorization|(?:set-)?cookie2?)
-        \\?["']?\s*(?:=>?|:|%3d)\s*) [^\r\n]+
-    | (?P<keyed>(?<![\w-])[\w-]*{_KEY}\b \\?["']?\s*(?:=>?|:|%3d)\s*)
-        (?: (?:bearer\s+|basic\s+)? [^\s&"',;)}}\]\\]+
-          | [bru]?\\*"(?:[^"\\]|\\.)*(?:"|\\?$) | [bru]?\\*'(?:[^'\\]|\\.)*(?:'|\\?$) )
-    | (?P<near>(?<![\w-])[\w-]*{_KEY}\b
-        (?:[^\w\r\n]{{1,4}}\w{{1,12}}){{0,3}}?[^\w\r\n]{{1,4}}) {_RUN}
+    (?=[\w-]) (?:
+      (?<![\w-]) (?:
+        (?P<line>(?:[\w-]{{0,40}}authorization|(?:set-)?cookie2?)
+          \\?["']?\s*(?:=>?|:|%3d)\s*) [^\r\n]+
+        | (?P<keyed>[\w-]*(?:
+            (?:{_KEY}|{_PHRASE}s?\d{{0,3}})\b{_SEP}
+            | {_COUNTABLE}\b{_SEP} (?!{_COUNT})
+            | (?:auth|jwt|(?<![a-z])pass)(?:\\?["']\s*(?:=>?|:)|\s*=>?|%3d)\s* (?!{_COUNT})
+            | (?:auth|jwt|session|bearer)\b{_SEP} (?!{_COUNT})
+                (?=[^\s&,;)}}\]]{{0,80}}\d|[^\s&,;)}}\]]{{20}})
+          )) {_VALUE}
+        | (?P<option>--[\w-]*(?:{_KEY}|{_PHRASE})\s+) (?!--|{_NO_VALUE}) {_VALUE}
+        | (?P<near>[\w-]*{_KEY}\b
+            (?:[^\w\r\n]{{1,4}}\w{{1,12}}){{0,3}}?[^\w\r\n]{{1,4}}) {_RUN}
+      )
+      | \b (?:
+        (?P<scheme>(?:bearer|basic)\s+) [\w+/=.~-]{{6,}}
+        | (?:sk|pk|rk|gh[oprsu]|github_pat|glpat|gldt|xapp|hf|npm|pypi|whsec|shpat|dop_v1)
+            [-_][\w-]{{8,}}
+        | xox[a-z][-_.][\w.-]{{8,}}
+        | AKIA[0-9A-Z]{{12,}} | (?-i:ASIA[0-9A-Z]{{12,}}) | AIza[\w-]{{10,}}
+        | SG\.[\w-]{{16,}}\.[\w-]{{16,}} | ya29\.[\w-]{{10,}}
+        | eyJ[\w-]{{8,}}\.[\w.-]+ | e[wy][\w-]{{15,}}\.[\w-]{{15,}}\.[\w-]{{15,}}
+      )
+      | -----BEGIN[ ][A-Z ]*PRIVATE[ ]KEY-----(?s:.*?)(?:-----END[ ][A-Z ]*KEY-----|\Z)
+    )
     | {_RUN} (?= (?:[^\w\r\n]{{1,4}}\w{{1,12}}){{0,4}}?[^\w\r\n]{{1,4}}[\w-]{{0,40}}{_KEY}\b )
-    | (?P<scheme>\b(?:bearer|basic)\s+) [\w+/=.~-]{{6,}}
-    | (?P<user>://[^\s/:@]*:) [^\s/]+ (?=@)
-    | (?P<host>://) (?!git@)[^\s/:@]+ (?=@)
-    | \b(?:sk|pk|rk|ghp|gho|ghs|github_pat|glpat|xox[abprs]|hf|npm|pypi)[-_][\w-]{{8,}}
-    | \bAKIA[0-9A-Z]{{12,}} | \bAIza[\w-]{{10,}}
-    | \beyJ[\w-]{{8,}}\.[\w.-]+ | \be[wy][\w-]{{15,}}\.[\w-]{{15,}}\.[\w-]{{15,}}
-    | -----BEGIN[ ][A-Z ]*PRIVATE[ ]KEY-----.*
+    | (?=:\\?/) (?:
+      (?P<user>:(?://|\\/\\/)[^\s/:@]*:) (?!\d{{1,5}}[/"']) (?:[^\s/]|/(?![/\\]))+ (?=@)
+      | (?P<torn>:(?://|\\/\\/)[^\s/:@]*:) (?!\d{{1,5}}\W*\Z) [^\s/]+ \Z
+      | (?P<hook>://hooks\.slack\.com/services/) [\w/]+
+      | (?P<host>:(?://|\\/\\/)) (?!git@)[^\s/:@]+ (?=@)
+    )
+    | (?=[\[(]) (?:
+      (?P<pair>[\[(]\s*b?\\?["'](?:[\w-]{{0,40}}authorization|(?:set-)?cookie2?)
+        \\?["']\s*,\s*) {_QUOTED} (?=\s*[\])]|\Z)
+      | (?P<tuple>\(\s*b?\\?["'][\w-]{{0,40}}(?:{_KEY}|{_PHRASE})
+        \\?["']\s*,\s*) {_QUOTED} (?=\s*\)|\Z)
+    )
     """
 )
 
 _HINTS = (
-    *("ey", "ew", "token", "secret", "ss", "pwd", "sig", "credential", "authorization", "cookie"),
-    *(
-        "bearer",
-        "basic",
-        "://",
-        "k-",
-        "k_",
-        "gh",
-        "github_pat",
-        "glpat",
-        "xox",
-        "hf-",
-        "hf_",
-        "npm",
-        "pypi",
-    ),
-    *("akia", "aiza", "-----begin"),
+    *("ey", "ew", "token", "secret", "ss", "pwd", "sig", "credential", "auth", "cookie", "jwt"),
+    *("bearer", "basic", "://", ":\\/"),
+    *("k-", "k_", "gh", "github_pat", "glpat", "gldt", "xapp", "xox", "hf", "npm", "pypi"),
+    *("whsec", "shpat", "dop_v1", "akia", "asia", "aiza", "sg.", "ya29", "-----begin"),
 )
 """One of these, in whatever case, is in everything that the pattern finds: `ss` in passwords."""
 
 _WORDLIKE = 4
 """Characters below which a secret is only looked for as a word of its own."""
+_TORN = 200
+"""Characters of a word at a cut that is left out; what is longer is no word."""
 _TELLING = 12
 """Characters of a secret's beginning that give it away: texts are cut, by `int()` for one."""
 
@@ -173,9 +209,13 @@ def first_line(
     error: BaseException, *, limit: int = MAX_MESSAGE, secrets: Iterable[str] = ()
 ) -> str:
     """The first line of what an exception says: masked, printable, `limit` characters at most."""
-    # Cut before masking: a message may be megabytes; a secret at the cut is cut too.
-    lines = _said(error, 4 * limit).strip().splitlines()
-    line = masked(without(lines[0], secrets)) if lines else ""
+    # Cut before masking, as a message may be megabytes.
+    said = _said(error, 4 * limit)
+    lines = said.strip().splitlines()
+    line = without(lines[0], secrets) if lines else ""
+    if len(said) == 4 * limit and len(lines) == 1:
+        line = _without_torn(line)
+    line = masked(line)
     if not line.isascii():
         line = line.encode("utf-8", "replace").decode("utf-8")
     return line if len(line) <= limit else line[: limit - 1] + "…"
@@ -189,6 +229,15 @@ def _said(error: BaseException, most: int) -> str:
         raise
     except BaseException:  # noqa: BLE001  # as above
         return ""
+
+
+def _without_torn(text: str) -> str:
+    """Leave out the word that a cut went through: half a secret is not known for one."""
+    rest, _, word = text.rpartition(" ")
+    if len(word) <= _TORN:
+        return f"{rest} …".lstrip()
+    address = text.rfind("://", len(rest))
+    return text if address < 0 else f"{text[:address]}://…"
 
 
 def leaves(error: BaseException, *, depth: int = 8) -> list[BaseException]:
