@@ -654,3 +654,38 @@ async def test_what_belongs_to_another_loop_is_told_at_once() -> None:
     finally:
         await asyncio.to_thread(elsewhere.run_until_complete, task)
         elsewhere.close()
+
+
+class Yielding:
+    """Waits for what no task can wait for."""
+
+    def __await__(self) -> Any:
+        yield 5
+
+
+async def test_what_nothing_can_wait_for_is_told_as_a_task_tells_it() -> None:
+    async def waits(clock: FakeClock, log: list[str]) -> str:
+        with pytest.raises(RuntimeError, match=r"^Task got bad yield: 5$"):
+            await Yielding()
+        return "value"
+
+    assert await Stage().under(5, waits) == "value"
+
+
+async def test_what_nothing_can_wait_for_is_told_to_a_cleanup_too() -> None:
+    stage = Stage()
+
+    async def waits(clock: FakeClock, log: list[str]) -> None:
+        try:
+            await clock.sleep(10)
+        finally:
+            with pytest.raises(RuntimeError, match=r"^Task got bad yield: 5$"):
+                await Yielding()
+            log.append("ended")
+
+    running = asyncio.ensure_future(stage.under(5, waits))
+    await asyncio.sleep(0)
+    await stage.clock.advance(5)
+
+    assert await running == "timeout"
+    assert stage.log == ["ended"]

@@ -235,6 +235,9 @@ class Drive(Generic[T]):
             except asyncio.CancelledError as cancel:
                 again = cancel
                 self._was_cancelled()
+            except RuntimeError as error:
+                unfit = error  # what it waits for is none of this loop's futures: it is told
+                return lambda: self._coro.throw(unfit)
             if waiting is None or waiting.done():
                 if over.done():
                     self._let_go()
@@ -267,8 +270,10 @@ class Drive(Generic[T]):
 async def _either(*futures: asyncio.Future[Any]) -> None:
     """Return when one of them is done, without cancelling any if this wait is cancelled."""
     loop = asyncio.get_running_loop()
+    # Both are what a task says that is given it; here no task would look at it.
+    if getattr(futures[0], "_asyncio_future_blocking", None) is None:
+        raise RuntimeError(f"Task got bad yield: {futures[0]!r:.200}")
     if futures[0].get_loop() is not loop:
-        # What a task says that is given it; here no task would look at it.
         raise RuntimeError(f"{futures[0]!r:.200} is attached to a different loop")
     # It was yielded for a task to wait for, and taken back.
     futures[0]._asyncio_future_blocking = False  # noqa: SLF001  # as a task does
