@@ -135,6 +135,11 @@ def test_what_looks_like_a_secret_is_masked(text: str, hidden: str) -> None:
         "http://host:8080/path",
         "http://host:8080/people/bob@x.test",
         "cannot reach http://host:8080",
+        "cannot reach http://host:8080.",
+        "cannot reach http://host:8080?page=1",
+        "cannot reach http://[::1]:8080",
+        "cannot reach redis+cluster://one:7000,two:7000",
+        "session: abcdefghijklmnopqrstuvwxyz",
     ],
 )
 def test_plain_words_are_left_alone(text: str) -> None:
