@@ -118,6 +118,8 @@ class Frozen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     taken: float | None = None
     finished: float | None = None
     read: float | None = None
+    told: float | None = None
+    """When whoever makes the call was told that nobody knows whether it took effect."""
 
     @property
     def is_closed(self) -> bool:

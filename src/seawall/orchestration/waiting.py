@@ -9,13 +9,16 @@ from msgspec.structs import replace
 from seawall.contract.failure import FailureCode
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from seawall.contract.approval import ApprovalBatch
     from seawall.contract.decision import Decision
     from seawall.contract.result import ToolResult
     from seawall.pipeline.invocation import Invocation
     from seawall.pipeline.session import Session
+
+    Make = Callable[[Decision], Awaitable[str]]
+    """Makes a new request, with why a person is asked, and gives its id."""
 
 LAYER = "risk_gate"
 
@@ -51,6 +54,14 @@ class Freezes(Protocol):
         state: Any = None,
     ) -> ApprovalBatch:
         """Store a turn, then announce it."""
+        ...
+
+
+class Shares(Protocol):
+    """Lets equal calls have one request."""
+
+    async def request(self, call: Invocation, decision: Decision, make: Make) -> str:
+        """Find the request for a call, or make it; its id."""
         ...
 
 

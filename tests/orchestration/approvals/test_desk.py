@@ -289,23 +289,3 @@ async def test_however_many_old_requests_there_are_they_are_removed(state_url: s
 
         assert removed == 33_000
         assert await approvals_in(state).page(closed=True, before=None, limit=1) == []
-
-
-async def test_a_request_is_found_by_its_call_while_something_may_come_of_it(place: Place) -> None:
-    pipeline = place.pipeline()
-    alone = await asked(pipeline, [("delete", {"table": "t"}, "a")])
-    await asked(pipeline, TWO)
-    desk = place.pipeline().approvals
-
-    async def found(**arguments: Any) -> str | None:
-        batch = await desk.same_as("delete", arguments)
-        return None if batch is None else batch.id
-
-    assert await found(table="t") == alone.id
-    assert await found(table="u") is None
-    assert await desk.same_as("read", {"table": "t"}) is None
-
-    await pipeline.approvals.approve(alone.id)
-    assert await found(table="t") == alone.id
-    await pipeline.resume(alone.id)
-    assert await found(table="t") is None

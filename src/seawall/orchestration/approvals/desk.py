@@ -25,23 +25,22 @@ from seawall.contract.approval import (
 from seawall.contract.decision import Action, PendingApproval
 from seawall.contract.errors import StoreUnavailable
 from seawall.orchestration.approvals.arrears import Arrears
-from seawall.orchestration.approvals.binding import same_digest
 from seawall.orchestration.approvals.entries import noting
 from seawall.orchestration.approvals.freezing import Freezer
 from seawall.orchestration.approvals.kept import Envelope
 from seawall.orchestration.approvals.settings import ApprovalSettings
-from seawall.orchestration.approvals.transitions import Decide, Expire, Read, Withdraw
+from seawall.orchestration.approvals.transitions import Decide, Expire, Read, Tell, Withdraw
 from seawall.pipeline.foreign import guarded_async, log
 from seawall.stores.approvals import approvals_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from seawall.contract.annotations import Risk
     from seawall.contract.tool import Tool
     from seawall.orchestration.approvals.store import ApprovalStore
     from seawall.orchestration.approvals.transitions import Transition
-    from seawall.orchestration.waiting import Waiting
+    from seawall.orchestration.waiting import Shares, Waiting
     from seawall.pipeline.chance import Chance
     from seawall.pipeline.clock import Clock
     from seawall.pipeline.session import Session
@@ -84,6 +83,8 @@ class Approvals:
         self._sessions: dict[str, Session] = {}
         self._swept = clock.now()
         self.new_id = self._freezer.new_id
+        self.sharing: Shares | None = None
+        """Lets a call made again share its request; None: each call has its own."""
 
     def listen(self, listener: Callable[..., Any]) -> None:
         """Tell one more of each new request, as `on_approval` is told."""
@@ -136,18 +137,6 @@ class Approvals:
     async def show(self, approval_id: str) -> ApprovalBatch:
         """Give one request; raises `ApprovalNotFound`."""
         return await self._seen(await self.frozen(approval_id))
-
-    async def same_as(self, tool: str, arguments: Mapping[str, Any]) -> ApprovalBatch | None:
-        """Give the newest request for this one call that waits, or is approved and was not run."""
-        for frozen in await self.store.page(closed=False, before=None, limit=MAX_LISTED):
-            if len(frozen.calls) != 1 or frozen.calls[0].tool != tool:
-                continue
-            if await self.status(frozen) not in _TO_COME:
-                continue
-            envelope = await self.envelope(frozen)
-            if same_digest(envelope.digest(tool, arguments), frozen.calls[0].digest):
-                return await self._seen(frozen)
-        return None
 
     async def approve(self, approval_id: str, *, by: str = "", reason: str = "") -> ApprovalBatch:
         """Allow one call, or all of a request that have no answer yet.
@@ -243,6 +232,10 @@ class Approvals:
         await self.store.change(frozen.id, Read(now=self.clock.wall()))
         self._sessions.pop(frozen.id, None)
 
+    async def told(self, frozen: Frozen) -> None:
+        """Write down that whoever made the call again knows that its outcome is not known."""
+        await self.store.change(frozen.id, Tell(now=self.clock.wall()))
+
     async def status(self, frozen: Frozen) -> ApprovalStatus:
         """How far a record is now; whoever is seen to be gone holds nothing."""
         status = frozen.status(self.clock.wall())
@@ -334,9 +327,6 @@ def _batch(frozen: Frozen, envelope: Envelope, status: ApprovalStatus) -> Approv
         owner=frozen.owner,
         lease_until=frozen.lease_until,
     )
-
-
-_TO_COME = frozenset({ApprovalStatus.PENDING, ApprovalStatus.APPROVED})
 
 
 def _has(frozen: Frozen, position: int | None) -> bool:

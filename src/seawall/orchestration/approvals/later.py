@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from seawall.orchestration.waiting import Waiting, needs_approval, not_stored
 from seawall.pipeline.aside import Alone
 from seawall.pipeline.foreign import guarded_async
 
 if TYPE_CHECKING:
-    from seawall.contract.approval import ApprovalBatch
     from seawall.contract.decision import Decision
     from seawall.contract.result import ToolResult
     from seawall.orchestration.approvals.desk import Approvals
@@ -37,15 +37,18 @@ class Later:
         return None if call.batch_id is not None else await self._alone(call, decision)
 
     async def _alone(self, call: Invocation, decision: Decision) -> ToolResult:
-        approvals = self._approvals
-        batch_id = approvals.new_id()
-        waiting = [Waiting(call.call_id, call.tool.name, call, decision)]
         state = None if call.aside is None else call.aside.carry
-
-        def freeze() -> object:
-            return approvals.freeze(batch_id, waiting, call.session, state=state)
-
-        stored: ApprovalBatch | None = await guarded_async(
-            f"storing an approval of {call.tool.name!r} failed", freeze, lambda _: None
+        sharing = self._approvals.sharing
+        make = partial(self._made, call, state)
+        batch_id: str | None = await guarded_async(
+            f"storing an approval of {call.tool.name!r} failed",
+            lambda: make(decision) if sharing is None else sharing.request(call, decision, make),
+            lambda _: None,
         )
-        return not_stored(call) if stored is None else needs_approval(call, batch_id, decision)
+        return not_stored(call) if batch_id is None else needs_approval(call, batch_id, decision)
+
+    async def _made(self, call: Invocation, state: Any, decision: Decision) -> str:
+        approvals = self._approvals
+        waiting = [Waiting(call.call_id, call.tool.name, call, decision)]
+        batch = await approvals.freeze(approvals.new_id(), waiting, call.session, state=state)
+        return batch.id

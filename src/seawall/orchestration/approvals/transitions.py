@@ -256,6 +256,19 @@ class Read:
         return frozen if frozen.read is not None else replace(frozen, read=self._now)
 
 
+class Tell:
+    """Write down that whoever makes the call again was told that its outcome is not known."""
+
+    name = "tell"
+
+    def __init__(self, *, now: float) -> None:
+        self._now = now
+
+    def __call__(self, frozen: Frozen) -> Frozen:
+        """Give the record as told."""
+        return frozen if frozen.told is not None else replace(frozen, told=self._now)
+
+
 class Look:
     """Change nothing: something about it is written into the audit log alone."""
 

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from seawall.contract.approval import ApprovalStatus
 from seawall.edges.mcp.proxy.client import can_be_asked
 from seawall.edges.mcp.proxy.messages import decoded, encode, notification, request
 from seawall.layers.risk_questions import Answer
@@ -30,7 +29,6 @@ from seawall.pipeline.digest import canonical_text
 if TYPE_CHECKING:
     from seawall.contract.decision import Decision, Prepared
     from seawall.edges.mcp.proxy.exchange import Exchange
-    from seawall.orchestration.approvals.desk import Approvals as Desk
     from seawall.pipeline.chance import Chance
     from seawall.pipeline.clock import Clock
 
@@ -59,9 +57,7 @@ class State(msgspec.Struct, frozen=True):
 class Approvals:
     """Asks, and remembers which answers were used."""
 
-    def __init__(self, clock: Clock, chance: Chance, desk: Desk | None = None) -> None:
-        self._desk = desk
-        """Where a call waits whose client cannot ask; None without a state."""
+    def __init__(self, clock: Clock, chance: Chance) -> None:
         self._clock = clock
         self._chance = chance
         self._key = bytes.fromhex(chance.token(32))
@@ -81,25 +77,11 @@ class Approvals:
                 exchange.approved = answer is Answer.ALLOW_ONCE
                 return answer
         if not can_be_asked(exchange.capabilities):
-            exchange.unasked = True
-            return Answer.DENY_ONCE if self._desk is None else self._elsewhere(exchange, prepared)
+            return Answer.LATER
         if exchange.stateless:
             exchange.question = self._question(prepared, decision, about)
             return Answer.DENY_ONCE
         return self._elicited(exchange, prepared, decision)
-
-    async def _elsewhere(self, exchange: Exchange, prepared: Prepared) -> Answer:
-        """Look whether somebody was asked about this call already, and what came of it."""
-        if self._desk is None:
-            raise RuntimeError("without a state nothing waits elsewhere")
-        known = await self._desk.same_as(prepared.tool.name, prepared.arguments)
-        if known is None:
-            return Answer.LATER
-        if known.status is ApprovalStatus.APPROVED:
-            exchange.granted = known.id
-        else:
-            exchange.waits_for = known.id
-        return Answer.DENY_ONCE
 
     def _answer_in(self, exchange: Exchange, brought: State) -> Answer | None:
         if not self._first_use(brought):

@@ -86,12 +86,6 @@ class Exchange:
         """What was read of it, if it is a result that a model sees."""
         self.question: dict[str, Any] | None = None
         """What must be asked before it may run, by a client that comes back with the answer."""
-        self.unasked = False
-        """It needs a person's word, and this client cannot ask."""
-        self.waits_for = ""
-        """The request for this call that a person is still to answer."""
-        self.granted = ""
-        """The request for this call that a person has approved, elsewhere."""
         self.approved = False
         """A person said yes, in this round or one before."""
         self.about = ""

@@ -13,6 +13,7 @@ from seawall.contract.result import ToolResult
 from seawall.edges.mcp.proxy import messages
 from seawall.edges.mcp.proxy.approvals import Approvals
 from seawall.edges.mcp.proxy.catalogue import Catalogue, NotListed
+from seawall.edges.mcp.proxy.requests import Requests
 from seawall.edges.mcp.results import result_to_mcp
 from seawall.layers.risk_questions import Answer
 from seawall.orchestration.pipeline import Pipeline
@@ -38,12 +39,6 @@ APPROVE_BY_POLICY = (
     " approval first: this client cannot be asked for it, so whoever runs the proxy must allow the"
     ' tool in its policy, such as `[risk] allow = ["{name}"]`, or start it with --client-asks if'
     " the client asks by itself."
-)
-
-
-APPROVE_ELSEWHERE = (
-    "Tell the user what waits for their approval: they answer with `seawall approvals approve {id}"
-    " --state …`, with the state of this proxy. Once they have, make the same call again."
 )
 
 
@@ -73,8 +68,10 @@ class Guard:
             clock=self.clock,
             chance=self.chance,
         )
-        desk = self.pipeline.approvals if self.pipeline.approvals.enabled else None
-        self.approvals = Approvals(self.clock, self.chance, desk)
+        self.approvals = Approvals(self.clock, self.chance)
+        self._exchanges: dict[str, Exchange] = {}
+        waits = self.pipeline.approvals.enabled
+        self._requests = Requests(self.pipeline, self._exchanges) if waits else None
         self.catalogue = Catalogue(
             registry,
             self._run,
@@ -84,10 +81,9 @@ class Guard:
             is_denied=lambda tool: self.pipeline.decision_for(tool).action is Action.DENY,
             on_listed=lambda: _told(policies, registry),
         )
-        self._exchanges: dict[str, Exchange] = {}
         self._count = 0
         # Ids go into requests that outlive this process.
-        self._prefix = f"call-{self.chance.token(4)}" if desk else "call"
+        self._prefix = f"call-{self.chance.token(4)}" if waits else "call"
 
     async def start(self) -> None:
         """Connect to the state, if there is one; raises what that raises."""
@@ -140,20 +136,13 @@ class Guard:
                 session=exchange.client.session_for_call(self.chance),
             )
         finally:
-            del self._exchanges[call_id]
-        return await self._resumed(exchange) if exchange.granted else result
-
-    async def _resumed(self, exchange: Exchange) -> ToolResult:
-        """Run what was approved elsewhere, once: for this client, which makes the call again."""
-        batch = await self.pipeline.approvals.show(exchange.granted)
-        call_id = batch.approvals[0].call_id
-        self._exchanges[call_id] = exchange
-        exchange.unasked = False
-        try:
-            outcome = await self.pipeline.resume(batch.id)
-        finally:
-            self._exchanges.pop(call_id, None)
-        return outcome.results[0]
+            if self._exchanges.get(call_id) is exchange:
+                del self._exchanges[call_id]
+        if self._requests is not None:
+            return await self._requests.outcome(exchange, result)
+        failure = result.failure
+        wanted = failure is not None and failure.reason == "approval_required"
+        return _needs_policy(result, exchange.name) if wanted else result
 
     async def _run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         return await self._exchanges[context.call_id].attempt(arguments, context)
@@ -180,8 +169,6 @@ class Guard:
             return messages.answer(exchange.id, exchange.question)
         if failure is not None and failure.code is FailureCode.NOT_FOUND and not result.attempts:
             return self._unknown(exchange, result)
-        if exchange.unasked and failure is not None:
-            result = _unasked(result, exchange)
         return self._made(exchange, result)
 
     def _as_it_came(self, exchange: Exchange, answered: messages.Message) -> bytes:
@@ -265,26 +252,6 @@ def _not_listed(exchange: Exchange, not_listed: NotListed) -> bytes:
         return messages.error_of(exchange.id, not_listed.error)
     data = {"reason": "transport", "tool": exchange.name[:200]}
     return messages.error(exchange.id, messages.INTERNAL_ERROR, not_listed.why, data)
-
-
-def _unasked(result: ToolResult, exchange: Exchange) -> ToolResult:
-    """Say how a call comes to run whose client cannot ask."""
-    failure, metadata = result.failure, result.metadata or {}
-    waits_for = exchange.waits_for or metadata.get("approval_id", "")
-    if not waits_for:
-        wanted = failure is not None and failure.reason in ("approval_denied", "approval_required")
-        return _needs_policy(result, exchange.name) if wanted else result
-    return ToolResult.failed(
-        FailureCode.PERMISSION_DENIED,
-        f"{exchange.name} was not run: it waits for a person's approval; the request is"
-        f" {waits_for}",
-        reason="approval_required",
-        layer="risk_gate",
-        guidance=APPROVE_ELSEWHERE.format(id=waits_for),
-        may_have_run=False,
-        call_id=result.call_id,
-        tool=exchange.name,
-    )
 
 
 def _needs_policy(result: ToolResult, name: str) -> ToolResult:

@@ -1,0 +1,120 @@
+"""The same call has one request, and what ended unknown is told before it is asked about anew."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from msgspec.structs import replace
+
+from seawall import Annotations, Pipeline, Session
+from seawall.contract.approval import ApprovalStatus
+from seawall.orchestration.approvals.sharing import Sharing
+
+if TYPE_CHECKING:
+    from tests.orchestration.approvals.conftest import Place
+
+
+def sharing(place: Place, **options: Any) -> Pipeline:
+    pipeline = place.pipeline(**options)
+    pipeline.approvals.sharing = Sharing(pipeline.approvals)
+    return pipeline
+
+
+async def asked(pipeline: Pipeline, **arguments: Any) -> str:
+    result = await pipeline.call("delete", arguments, session=Session())
+    assert result.metadata is not None, result
+    return str(result.metadata["approval_id"])
+
+
+async def cut_off(place: Place, **arguments: Any) -> str:
+    """Let an approved call be given up while it runs."""
+    begun = asyncio.Event()
+
+    async def run(arguments: dict[str, Any], context: Any) -> Any:
+        begun.set()
+        await asyncio.Event().wait()
+
+    hangs = place.tool("delete", run, annotations=Annotations.for_destroying())
+    pipeline = sharing(place, tools=[hangs])
+    request = await asked(pipeline, **arguments)
+    await pipeline.approvals.approve(request)
+    running = asyncio.ensure_future(pipeline.resume(request))
+    await begun.wait()
+    running.cancel()
+    await asyncio.wait([running])
+    return request
+
+
+async def test_a_request_is_shared_while_something_may_come_of_it(place: Place) -> None:
+    pipeline, other = sharing(place), sharing(place)
+    first = await asked(pipeline, table="t")
+
+    assert await asked(other, table="t") == first
+    assert await asked(other, table="u") != first
+
+    await pipeline.approvals.approve(first)
+    assert await asked(other, table="t") == first
+    await pipeline.resume(first)
+    assert await asked(other, table="t") != first
+
+
+async def test_without_sharing_each_call_has_its_own(memory: Place) -> None:
+    pipeline = memory.pipeline()
+
+    assert await asked(pipeline, table="t") != await asked(pipeline, table="t")
+
+
+async def test_calls_made_at_once_share_one_request(place: Place) -> None:
+    pipeline = sharing(place)
+
+    ids = await asyncio.gather(*(asked(pipeline, table="t") for _ in range(5)))
+
+    assert len(set(ids)) == 1
+    assert len(await pipeline.approvals.list(None)) == 1
+
+
+async def test_processes_that_ask_at_once_keep_the_same_request(place: Place) -> None:
+    pipelines = [sharing(place) for _ in range(3)]
+
+    await asyncio.gather(*(asked(one, table="t") for one in pipelines))
+
+    (kept,) = await pipelines[0].approvals.list("pending")
+    assert {await asked(one, table="t") for one in pipelines} == {kept.id}
+
+
+async def test_a_tool_that_changed_is_asked_about_anew(memory: Place) -> None:
+    first = await asked(sharing(memory), table="t")
+    delete, read = memory.tools
+    changed = sharing(memory, tools=[replace(delete, description="Another."), read])
+
+    assert await asked(changed, table="t") != first
+
+
+async def test_a_run_that_was_cut_off_is_given_until_it_was_told(place: Place) -> None:
+    pipeline = sharing(place)
+    first = await cut_off(place, table="t")
+    desk = pipeline.approvals
+    assert await desk.status(await desk.frozen(first)) is ApprovalStatus.UNKNOWN
+
+    assert await asked(sharing(place), table="t") == first
+    assert await asked(pipeline, table="t") == first
+    await desk.told(await desk.frozen(first))
+    second = await asked(pipeline, table="t")
+
+    assert second != first
+    (item,) = (await desk.show(second)).approvals
+    assert "ended unknown and may have taken effect" in item.reason
+    assert first in item.reason
+
+
+@pytest.mark.parametrize("fetched", [True, False])
+async def test_it_is_told_also_when_it_was_closed_and_read(place: Place, *, fetched: bool) -> None:
+    pipeline = sharing(place)
+    first = await cut_off(place, table="t")
+    await pipeline.resume(first)
+    if fetched:
+        await pipeline.outcome(first)
+
+    assert await asked(pipeline, table="t") == first
