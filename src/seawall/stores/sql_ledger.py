@@ -121,6 +121,22 @@ class SqlLedger:
             self._owners.hold()
         return begun
 
+    async def earlier(self, intent: Intent) -> Begun:
+        """Give the call that had the key of an intent, and keep nothing."""
+        same = {"scope": name_key(intent.scope), "tool": plain(intent.tool)}
+        same["key"] = _hashed(intent.key or "")
+        query = select(effects).where(*(effects.c[name] == value for name, value in same.items()))
+
+        async def look(connection: AsyncConnection) -> Begun:
+            row = (await connection.execute(query)).first()
+            is_over = row is not None and row.expires <= self._clock.wall()
+            if row is None or (is_over and row.state != EffectState.RUNNING):
+                return Begun()
+            conflict = row.digest != intent.digest and not self._is_of_another_key(row)
+            return Begun(earlier=self._effect(row), conflict=conflict)
+
+        return await self._database.read(look)
+
     async def settle(self, settled: Settled) -> None:
         """Keep how a call ended; tried again and again if the database does not answer."""
         settling = self._database.background(lambda: self._settle(settled))

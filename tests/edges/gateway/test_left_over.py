@@ -134,3 +134,24 @@ async def test_what_is_approved_and_run_by_nobody_is_run_by_approving_it_again(
 
     assert again.status_code == 200
     assert tables.dropped == ["users"]
+
+
+async def test_a_key_whose_call_waited_asks_nobody_anew(state_url: str) -> None:
+    tables = Tables()
+
+    async def keyed(client: httpx.AsyncClient, name: str) -> httpx.Response:
+        return await call(client, "drop", {"name": name}, headers={"Idempotency-Key": "k"})
+
+    async with gateway(tables, state_url) as one, gateway(tables, state_url) as other:
+        first = await keyed(one, "users")
+        waiting = [await keyed(one, "users"), await keyed(other, "users")]
+        misused = [await keyed(one, "x"), await keyed(other, "x")]
+        address = first.json()["approval"]
+        await one.post(address, json={"decision": "approve"}, headers=bearer(APPROVER))
+        await until(shows(one, address, "done"))
+        ended = [await keyed(one, "users"), await keyed(other, "users")]
+
+    assert [(one.status_code, one.json()["approval"]) for one in waiting] == [(202, address)] * 2
+    assert [one.status_code for one in misused] == [422, 422]
+    assert [(one.status_code, one.json()["text"]) for one in ended] == [(200, "users is gone")] * 2
+    assert tables.dropped == ["users"]

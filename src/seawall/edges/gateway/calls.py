@@ -13,6 +13,7 @@ import msgspec
 from seawall.contract.failure import FailureCode
 from seawall.edges.gateway.answers import CLIENT_GONE, STOPPED, Answer, answer_of, refusal
 from seawall.edges.gateway.asked import Refused, bad_request, identifier
+from seawall.edges.gateway.asked_before import AskedBefore
 from seawall.edges.gateway.kept_answers import REPLAYED, KeptAnswers
 from seawall.edges.gateway.quota import quota_headers
 from seawall.edges.gateway.sessions import Sessions
@@ -65,6 +66,7 @@ class Calls:
             "unwatched", lambda: Deadlines(SystemClock(), UNWATCHED_S)
         )
         self.kept_for_all = StateAnswers(pipeline, settings.keep_answers_s)
+        self.asked_before = AskedBefore(pipeline, settings.keep_answers_s)
         self._max_body = settings.max_body_bytes
         self._attending: set[_Watch] = set()
         self._detached: set[asyncio.Task[Answer]] = set()
@@ -199,6 +201,7 @@ class _Call:
 
     __slots__ = (
         "_arguments",
+        "_asked_before",
         "_body",
         "_client",
         "_id",
@@ -214,6 +217,7 @@ class _Call:
         self._pipeline = calls.pipeline
         self._kept = calls.kept
         self._kept_for_all = calls.kept_for_all
+        self._asked_before = calls.asked_before
         self._body = body
         self._id = identifier(body.request_id, "requestId")
         self._key = identifier(asked.header(b"idempotency-key"), "Idempotency-Key")
@@ -237,12 +241,17 @@ class _Call:
         if not self._key:
             return self._answer(await self._result(on_progress))
         key = (self._client, self._key)
+        self._id = self._id or self._pipeline.new_key()  # known before it runs, to be given again
+        about = {"request_id": self._id, "tool": self._body.tool}
         digest = self._pipeline.digester.of_any(f"gateway {self._body.tool}", self._arguments)
-        instead = self._kept.begin(key, digest, request_id=self._id, tool=self._body.tool)
+        instead = self._kept.begin(key, digest, **about)
         if instead is not None:
             return instead
         try:
-            result = await self._result_once(key, digest, on_progress)
+            instead = await self._asked_before.answer(key, digest, about)
+            if instead is None:
+                result = await self._result_once(key, digest, on_progress)
+                instead = await self._asked_before.keep(key, digest, result, about)
         except Held as held:
             self._kept.forget(key)
             return held.answer
@@ -252,6 +261,9 @@ class _Call:
             else:
                 self._kept.keep(key, _unknown(self._id, self._body.tool))
             raise
+        if instead is not None:
+            self._kept.forget(key)
+            return instead
         answer = self._answer(result)
         if result.failure is None or result.failure.may_have_run is not False:
             self._kept.keep(key, answer)
@@ -266,7 +278,6 @@ class _Call:
         tool = self._tool
         if tool is None or not self._kept_for_all.keeps(tool):
             return await self._result(on_progress)
-        self._id = self._id or self._pipeline.new_key()  # known before it runs, to be given again
         begun = await self._kept_for_all.begin(key, payload, tool, self._id)
         try:
             result = await self._result(on_progress)

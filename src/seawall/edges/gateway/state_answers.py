@@ -69,7 +69,7 @@ class StateAnswers:
         try:
             begun = await ledger.begin(intent)
         except StoreUnavailable as error:
-            raise Held(_unavailable(about)) from error
+            raise Held(unavailable(about)) from error
         if begun.earlier is None:
             return _Begun(ledger, intent)
         raise Held(conflict(about) if begun.conflict else _answer(begun.earlier, about))
@@ -135,7 +135,8 @@ def _answer(earlier: Effect, about: dict[str, str]) -> Answer:
     )
 
 
-def _unavailable(about: dict[str, str]) -> Answer:
+def unavailable(about: dict[str, str]) -> Answer:
+    """Refuse a call whose key could not be looked up or written down."""
     return refusal(
         FailureCode.RATE_LIMITED,
         "overloaded",
