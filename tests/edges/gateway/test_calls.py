@@ -432,9 +432,10 @@ async def test_a_key_whose_call_still_runs_is_409() -> None:
         await effects.begun.wait()
         second = await call(client, "effect", {}, headers={"idempotency-key": "k"})
         effects.let.set()
-        await first
+        answer = await first
 
     assert (second.status_code, effects.count) == (409, 1)
+    assert second.json()["requestId"] == answer.json()["requestId"] != ""
     assert second.headers["retry-after"] == "1"
 
 

@@ -28,10 +28,11 @@ REPLAYED = (b"idempotency-replayed", b"true")
 
 
 class _Entry:
-    __slots__ = ("answer", "payload", "until")
+    __slots__ = ("answer", "payload", "request_id", "until")
 
-    def __init__(self, payload: Digest) -> None:
+    def __init__(self, payload: Digest, request_id: str) -> None:
         self.payload = payload
+        self.request_id = request_id
         self.answer: Answer | None = None
         self.until = 0.0
 
@@ -53,12 +54,12 @@ class KeptAnswers:
         self._forget_old()
         entry = self._entries.get(key)
         if entry is None:
-            self._entries[key] = _Entry(payload)
+            self._entries[key] = _Entry(payload, about["request_id"])
             return None
         if entry.payload != payload:
             return conflict(about)
         if entry.answer is None:
-            return still_running(about)
+            return still_running({**about, "request_id": entry.request_id})
         kept = entry.answer
         return Answer(kept.status, kept.body, (*kept.headers, REPLAYED))
 
@@ -106,7 +107,8 @@ def still_running(about: dict[str, str]) -> Answer:
     return refusal(
         FailureCode.RATE_LIMITED,
         "still_running",
-        "the call with this Idempotency-Key still runs",
+        "the call with this Idempotency-Key is not answered yet: it runs, or its answer is looked"
+        " up",
         retry_after_s=1.0,
         may_have_run=True,
         **about,

@@ -124,7 +124,7 @@ def _answer(earlier: Effect, about: dict[str, str]) -> Answer:
     if earlier.outcome is not None:
         return answer_of(earlier.outcome, earlier.call_id, headers=(REPLAYED,))
     if earlier.state is EffectState.RUNNING:
-        return still_running(about)
+        return still_running({**about, "request_id": earlier.call_id})
     why = earlier.unreadable or "it was broken off"
     return refusal(
         FailureCode.UNKNOWN,
