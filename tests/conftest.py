@@ -41,6 +41,9 @@ def state_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what takes minutes, unless it was asked for with `-m long`."""
+    for item in items:
+        if item.get_closest_marker("long") is not None:
+            item.add_marker(pytest.mark.timeout(0))
     if "long" in str(config.getoption("-m")):
         return
     for item in items:
