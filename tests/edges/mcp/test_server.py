@@ -473,7 +473,7 @@ async def test_a_server_that_ignores_the_end_is_killed(connected: Connect, tmp_p
 
 
 OWNER = """
-import asyncio, json, sys
+import asyncio, json, signal, sys
 from seawall.edges.mcp.config import ServerConfig
 from seawall.edges.mcp.servers import connect
 
@@ -483,6 +483,8 @@ async def main():
     print("up", flush=True)
     await asyncio.Event().wait()
 
+# Where the tests run in the background of a shell, this signal is ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 asyncio.run(main())
 """
 
