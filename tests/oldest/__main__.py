@@ -35,7 +35,13 @@ def main(extras: list[str]) -> int:
 def _passes(extra: str) -> bool:
     with tempfile.TemporaryDirectory() as folder:
         python = str(Path(folder) / "bin" / "python")
-        needs = [str(ROOT), "pytest>=8.4", "pytest-asyncio>=1.1", *pins(extra)]
+        needs = [
+            str(ROOT),
+            "pytest>=8.4",
+            "pytest-asyncio>=1.1",
+            "pytest-timeout>=2.4",
+            *pins(extra),
+        ]
         tests = [str(ROOT / "tests" / one) for one in TESTS[extra]]
         steps = [
             [sys.executable, "-m", "venv", folder],
