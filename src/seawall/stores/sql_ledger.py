@@ -97,6 +97,8 @@ class SqlLedger:
         self._clock = clock
         self._open: dict[str, int] = {}
         """Calls that this process runs now, and the loop they run in."""
+        self._beginning: set[str] = set()
+        """Intents of which others may read before this process hears that they are kept."""
         self._never_ran: set[str] = set()
         """Intents that may have been kept although nothing came of them."""
         self._begun = 0
@@ -183,10 +185,14 @@ class SqlLedger:
             owner = await self._owners.signed_in()
         except StoreUnavailable as error:
             raise StoreUnavailable(error.store, error.said, may_have_written=False) from error
-        begun = await self._database.write(lambda c: self._begin_in(c, intent, owner), step)
-        self._begun += 1
-        if begun.earlier is None:
-            self._open[intent.token] = self._database.generation
+        self._beginning.add(intent.token)
+        try:
+            begun = await self._database.write(lambda c: self._begin_in(c, intent, owner), step)
+            self._begun += 1
+            if begun.earlier is None:
+                self._open[intent.token] = self._database.generation
+        finally:
+            self._beginning.discard(intent.token)
         return begun
 
     async def _begin_in(self, connection: AsyncConnection, intent: Intent, owner: str) -> Begun:
@@ -235,7 +241,8 @@ class SqlLedger:
     async def _is_left(self, connection: AsyncConnection, row: Row[Any]) -> bool:
         """Whether nobody runs this call any more."""
         if row.owner == self._owners.me().id:
-            return self._open.get(row.token) != self._database.generation
+            is_new = row.token in self._beginning
+            return not is_new and self._open.get(row.token) != self._database.generation
         return row.owner in await self._owners.gone(connection, [row.owner])
 
     async def _sweep(self, connection: AsyncConnection) -> None:
