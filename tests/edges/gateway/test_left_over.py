@@ -140,7 +140,9 @@ async def test_a_key_whose_call_waited_asks_nobody_anew(state_url: str) -> None:
     tables = Tables()
 
     async def keyed(client: httpx.AsyncClient, name: str) -> httpx.Response:
-        return await call(client, "drop", {"name": name}, headers={"Idempotency-Key": "k"})
+        key = {"Idempotency-Key": "k"}
+        answer: httpx.Response = await call(client, "drop", {"name": name}, headers=key)
+        return answer
 
     async with gateway(tables, state_url) as one, gateway(tables, state_url) as other:
         first = await keyed(one, "users")
