@@ -96,7 +96,7 @@ class SqlLedger:
         self._seal = seal
         self._clock = clock
         self._open: dict[str, int] = {}
-        """Calls that this process runs now, and the loop they run in."""
+        """Calls that this process runs now, and the generation of the database that has them."""
         self._beginning: set[str] = set()
         """Intents of which others may read before this process hears that they are kept."""
         self._never_ran: set[str] = set()

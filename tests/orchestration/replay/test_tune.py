@@ -11,7 +11,7 @@ import pytest
 from tests.orchestration.replay import days
 
 from seawall.contract.annotations import Annotations
-from seawall.contract.span import Outcome, Span
+from seawall.contract.span import Outcome
 from seawall.contract.tool import Tool
 from seawall.orchestration.replay.simulate import Ended, Simulation, tools_of
 from seawall.orchestration.replay.tune import Tuning, cost, nice, proposed, scores, tune
@@ -29,30 +29,15 @@ DAY_S = HOURS * 3600.0
 READING = {"read_only": True}
 
 
-def span(tool: str, number: int, at: float, seconds: float, reason: str = "") -> Recorded:
-    made = Span(
-        call_id=f"{tool}-{number}",
-        tool=tool,
-        attempt=1,
-        started=at,
-        duration_ms=seconds * 1000,
-        outcome=Outcome.FAILED if reason else Outcome.SUCCESS,
-        reason=reason,
-        offset_s=at,
-        health="infrastructure" if reason else "",
-    )
-    return Recorded(tool=tool, call_id=made.call_id, arrival_s=at, spans=[made])
-
-
 def hanging(chance: random.Random) -> Iterator[Recorded]:
     """99 of 100 take up to about 2 s (the 99th percentile), one of 100 hangs until it is cut."""
     at, number = 0.0, 0
     while (at := at + chance.expovariate(1 / 6)) < DAY_S:
         number += 1
         if chance.random() < 0.01:
-            yield span("hanging", number, at, 30.0, "attempt_timeout")
+            yield days.call("hanging", number, at, 30.0, "attempt_timeout")
         else:
-            yield span("hanging", number, at, chance.lognormvariate(math.log(0.6), 0.52))
+            yield days.call("hanging", number, at, chance.lognormvariate(math.log(0.6), 0.52))
 
 
 def bursting(chance: random.Random, tool: str) -> Iterator[Recorded]:
@@ -62,7 +47,7 @@ def bursting(chance: random.Random, tool: str) -> Iterator[Recorded]:
         at = burst * 12 + chance.uniform(0, 2)
         for _ in range(8):
             number += 1
-            yield span(tool, number, at, chance.uniform(0.05, 0.2))
+            yield days.call(tool, number, at, chance.uniform(0.05, 0.2))
             at += chance.uniform(0.01, 0.1)
 
 
@@ -74,11 +59,11 @@ def failing_in_runs(chance: random.Random) -> Iterator[Recorded]:
         if at > next_down:
             down_until, next_down = at + chance.uniform(60, 100), at + chance.uniform(1500, 2100)
         if at < down_until:
-            yield span("runs", number, at, 5.0, "transport")
+            yield days.call("runs", number, at, 5.0, "transport")
         elif chance.random() < 0.01:
-            yield span("runs", number, at, 0.2, "transport")
+            yield days.call("runs", number, at, 0.2, "transport")
         else:
-            yield span("runs", number, at, chance.uniform(0.1, 0.4))
+            yield days.call("runs", number, at, chance.uniform(0.1, 0.4))
 
 
 def a_day(seed: int) -> Trace:
@@ -88,7 +73,7 @@ def a_day(seed: int) -> Trace:
         *bursting(chance, "order_list"),
         *bursting(chance, "order_find"),
         *failing_in_runs(chance),
-        *(span("rare", number, number * 100.0, 0.1) for number in range(20)),
+        *(days.call("rare", number, number * 100.0, 0.1) for number in range(20)),
     ]
     tools = {
         name: About(name, READING, family="orders" if name.startswith("order") else None)

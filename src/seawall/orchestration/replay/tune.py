@@ -58,6 +58,7 @@ QUARTERS = 4
 BREAKER_GAIN = 0.08
 """Part of the score that a breaker's numbers must save to be proposed: outages differ from day to
 day by more than the other evidence, and what gains less is as likely to lose."""
+
 ROUNDS = 6
 """How often proposals that do harm are taken back, and the rest is tried again."""
 
@@ -81,7 +82,7 @@ class Tuning(msgspec.Struct):
     thin: dict[str, str]
     """Tools of which too little is known, and why."""
     dropped: list[Proposal]
-    """Proposals that made the score worse."""
+    """Proposals that made the score worse, or of a breaker that saved too little."""
     before: dict[str, float]
     """Score of each tool under the policy as it is; smaller is better."""
     after: dict[str, float]
