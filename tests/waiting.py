@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import inspect
 import socket
+import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import subprocess
@@ -55,3 +56,32 @@ async def until_idle() -> None:
     """Let all tasks of this loop run until each of them waits for something."""
     for _ in range(100):
         await asyncio.sleep(0)
+
+
+class Lines:
+    """What a process writes, read by a thread as it comes."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self.lines: list[str] = []
+        self._stream = stream
+        self._more = threading.Condition()
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def _read(self) -> None:
+        for line in self._stream:
+            with self._more:
+                self.lines.append(line.rstrip())
+                self._more.notify_all()
+
+    def until(self, said: str, times: int = 1, *, within_s: float = WITHIN_S) -> str:
+        """Wait for a line that has this in it, so many times; gives the last."""
+        end = time.monotonic() + within_s
+        with self._more:
+            while True:
+                found = [line for line in self.lines if said in line]
+                if len(found) >= times:
+                    return found[times - 1]
+                left = end - time.monotonic()
+                assert left > 0, f"{said!r} was not said {times} times: {self.lines}"
+                self._more.wait(left)

@@ -7,12 +7,11 @@ import signal
 import subprocess
 import sys
 import textwrap
-import threading
-import time
 from contextlib import ExitStack, closing, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 import httpx
+from tests.waiting import Lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,29 +86,13 @@ class Fleet:
     def __init__(self, process: subprocess.Popen[str], folder: Path) -> None:
         self.process = process
         self.folder = folder
-        self.lines: list[str] = []
-        self._more = threading.Condition()
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self.process.stderr is not None
-        for line in self.process.stderr:
-            with self._more:
-                self.lines.append(line.rstrip())
-                self._more.notify_all()
+        assert process.stderr is not None
+        self._said = Lines(process.stderr)
+        self.lines = self._said.lines
 
     def until(self, said: str, times: int = 1) -> str:
-        """Wait for a line that has this in it, so many times."""
-        end = time.monotonic() + WITHIN_S
-        with self._more:
-            while True:
-                found = [line for line in self.lines if said in line]
-                if len(found) >= times:
-                    return found[times - 1]
-                left = end - time.monotonic()
-                assert left > 0, f"{said!r} was not said: {self.lines}"
-                self._more.wait(left)
+        """Wait for a line that has this in it, so many times; gives the last."""
+        return self._said.until(said, times, within_s=WITHIN_S)
 
     @property
     def base(self) -> str:
@@ -122,7 +105,7 @@ class Fleet:
 
     def code(self) -> int:
         found = self.process.wait(WITHIN_S)
-        self._reader.join(WITHIN_S)
+        self._said.reader.join(WITHIN_S)
         return found
 
     def stop(self) -> int:

@@ -6,13 +6,13 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.waiting import Lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,31 +27,13 @@ class Supervised:
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
-        self.lines: list[str] = []
-        self._more = threading.Condition()
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            with self._more:
-                self.lines.append(line.rstrip())
-                self._more.notify_all()
-        with self._more:
-            self._more.notify_all()
+        assert process.stdout is not None
+        self._said = Lines(process.stdout)
+        self.lines = self._said.lines
 
     def until(self, said: str, times: int = 1) -> str:
         """Wait for a line that has this in it, so many times; gives the last."""
-        end = time.monotonic() + WITHIN_S
-        with self._more:
-            while True:
-                found = [line for line in self.lines if said in line]
-                if len(found) >= times:
-                    return found[times - 1]
-                left = end - time.monotonic()
-                assert left > 0, f"{said!r} was not said {times} times: {self.lines}"
-                self._more.wait(left)
+        return self._said.until(said, times, within_s=WITHIN_S)
 
     def worker(self, number: int, start: int = 1) -> int:
         """The process of a place's worker, by how often one has started there."""
@@ -62,7 +44,7 @@ class Supervised:
 
     def code(self) -> int:
         found = self.process.wait(WITHIN_S)
-        self._reader.join(WITHIN_S)
+        self._said.reader.join(WITHIN_S)
         return found
 
 
