@@ -19,7 +19,7 @@ from seawall import (
     Session,
     ToolResult,
 )
-from seawall.pipeline.recorder import Finished, ToolRecorder
+from seawall.pipeline.recorder import Finished, Success, ToolRecorder
 from seawall.testing import FakeClock, FixedChance, scripted
 
 if TYPE_CHECKING:
@@ -105,6 +105,43 @@ async def test_a_call_that_ended_is_told_once_with_its_result() -> None:
     assert (told.call_id, told.tool, told.session_id, told.caller) == ("c1", "t", "s", "ada")
     assert (told.outcome, told.reason, told.layer, told.attempts) == (Outcome.SUCCESS, "", "", 1)
     assert told.executed_s == told.elapsed_s == 0
+
+
+async def test_a_recorder_that_asks_for_successes_hears_of_them_by_that_alone() -> None:
+    class Quick(Books):
+        def __init__(self) -> None:
+            super().__init__()
+            self.successes: list[Success] = []
+
+        def for_tool(self, tool: str) -> ToolRecorder:
+            recorder = super().for_tool(tool)
+            recorder.on_success = self.successes.append
+            return recorder
+
+    books, beside = Quick(), Books()
+    answers = ["well", OSError("down"), "well", OSError("down")]
+    clock = FakeClock()
+    pipeline = Pipeline(
+        [scripted(*answers, clock=clock, name="t", annotations=Annotations.for_reading())],
+        policies=Policies(default=RunPolicy(max_retries=1)),
+        clock=clock,
+        chance=FixedChance(),
+        recorders=[books, beside],
+    )
+
+    for _ in range(3):
+        await clock.run(pipeline.call("t"))
+
+    ((span, executed_s),) = books.successes
+    assert span is beside.spans[0]
+    assert executed_s == beside.finished[0].executed_s
+    assert books.spans == beside.spans[1:]
+    assert books.finished == beside.finished[1:]
+    assert [told.outcome for told in beside.finished] == [
+        Outcome.SUCCESS,
+        Outcome.SUCCESS,
+        Outcome.FAILED,
+    ]
 
 
 async def test_a_refusal_has_one_span_without_an_attempt() -> None:

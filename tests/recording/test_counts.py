@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,6 +22,8 @@ from seawall.recording.counts import (
     Durations,
     ToolCounts,
 )
+
+ODD_MS = st.floats(0, 5) | st.sampled_from([-1.0, 0.0, 1.0, 0.5, 1e9])
 
 
 def span_of(outcome: Outcome = Outcome.SUCCESS, attempt: int = 1, duration_ms: float = 5) -> Span:
@@ -240,6 +243,50 @@ def test_absorbing_keeps_the_bound_of_pairs() -> None:
 
     assert len(one.events) == MAX_PAIRS + 1
     assert sum(one.events.values()) == 2 * MAX_PAIRS
+
+
+# What goes well at once.
+
+
+@given(st.lists(st.tuples(ODD_MS, ODD_MS)))
+def test_a_success_counts_as_its_attempt_and_its_call_would(
+    times: list[tuple[float, float]],
+) -> None:
+    told, others = ToolCounts(), ToolCounts()
+
+    for number, (queue_ms, took_ms) in enumerate(times):
+        span = Span(f"{number}", "t", 1, 0.0, took_ms, Outcome.SUCCESS, queue_ms=queue_ms)
+        elapsed_s = (queue_ms + took_ms) / 1000
+        told.on_success((span, 0.0))
+        others.on_attempt(span)
+        others.on_call(msgspec.structs.replace(finished(elapsed_s=elapsed_s), call_id=f"{number}"))
+
+    assert shown(told.settled()) == shown(others.settled())
+
+
+def test_what_is_counted_at_once_is_absorbed_too() -> None:
+    one, other = ToolCounts(), ToolCounts()
+    span = Span("1", "t", 1, 0.0, 0.5, Outcome.SUCCESS, queue_ms=0.25)
+
+    other.on_success((span, 0.0))
+    one.on_success((span, 0.0))
+    one.absorb(other)
+
+    whole = one.settled()
+    assert (whole.calls, whole.attempts) == ([2, 0, 0, 0], [2, 0, 0, 0])
+    assert whole.queue_durations.total_s == pytest.approx(0.0005)
+    assert whole.call_durations.buckets[0] == 2
+
+
+def shown(counts: ToolCounts) -> Any:
+    durations = (counts.call_durations, counts.attempt_durations, counts.queue_durations)
+    return (
+        counts.calls,
+        counts.attempts,
+        counts.retries,
+        [(one.buckets, round(one.total_s, 6)) for one in durations],
+        [one.newest for one in durations],
+    )
 
 
 # What belongs to one metric.

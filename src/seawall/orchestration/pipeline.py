@@ -322,18 +322,17 @@ class Pipeline:
             call_id = f"{self._prefix}-{next(self._numbers)}"
         elif not (call_id and isinstance(call_id, str)):
             call_id = _id_of(call_id) or self._new_id()
+        if session is None:
+            session, watch = self._session, self._loop_of_all
+        else:
+            if session.__class__ is not Session:
+                check_session(session)
+            watch = None if session.__class__ is OneCall else self.loop_detector
         route = self._routes.get(name) if isinstance(name, str) else None
-        watch = self._loop_of_all if session is None else self.loop_detector
-        if session.__class__ is OneCall:
-            watch = None
         if route is None:
-            return self._unknown(name, arguments, call_id, session or self._session, watch)
+            return self._unknown(name, arguments, call_id, session, watch)
         if running_loop() is not self._home.loop:
             self._home.enter()
-        if session is None:
-            session = self._session
-        elif session.__class__ is not Session:
-            check_session(session)
         call = Invocation(
             route.tool,
             route.policy,
@@ -344,10 +343,10 @@ class Pipeline:
             self._now(),
             self,
             route.closing,
+            truncated,
+            idempotency_key,
+            on_progress,
         )
-        call.given_truncated = truncated
-        call.idempotency_key = idempotency_key
-        call.on_progress = on_progress
         if self._audit is not None or not (
             watch is carry is timeout_s is deadline_s is route.policy.deadline_s is None
         ):

@@ -53,7 +53,9 @@ def executing(
 
     `on_defect="raise"` lets exceptions of executors through, for development.
     """
-    run = _runner(tool.executor, workers, clock)
+    executor = tool.executor
+    run = _runner(executor, workers, clock)
+    directly = run is None
     now, wall = clock.now, clock.wall
     passing: tuple[type[BaseException], ...] = (*NOT_OURS, *tool.control_flow)
     failed = _failing(tool, clock, raising=on_defect == "raise")
@@ -71,7 +73,12 @@ def executing(
         value: Any = None
         made: ToolResult | BaseException | None
         try:
-            value = await run(call, context)
+            if directly:
+                call.started = call.begun = True
+                flat = call.flat
+                value = await executor(_own(call) if flat is None else flat.copy(), context)
+            else:
+                value = await run(call, context)
             if type(value) not in SCALARS and not _is_fine(value):  # most are: frames less
                 value = await _settled(value, clock)
         except passing:
@@ -82,9 +89,7 @@ def executing(
                 raise
             error = raised
         finally:
-            # Not if it was let go: then the call has ended, or is at its next attempt.
-            if call.live and call.attempt == context.attempt:
-                call.end_attempt(now())
+            call.end_attempt(now(), context.attempt)
         if error is None:
             made = result_of_text(value, call) if type(value) is str else _made(value, call)
             if isinstance(made, ToolResult):
@@ -151,19 +156,14 @@ def is_async(executor: Executor) -> bool:
 
 
 def _runner(executor: Executor, workers: Callable[[], Workers], clock: Clock) -> Any:
+    """Give what runs an executor; None if calling it is all there is to do."""
     if not is_async(executor):
         return _in_thread(executor, workers, clock)
     plain = executor.func if isinstance(executor, functools.partial) else executor
     entry = getattr(plain, "__call__", None)  # noqa: B004  # the method is looked at, not called
     if inspect.isasyncgenfunction(plain) or inspect.isasyncgenfunction(entry):
         return _streaming(executor)
-
-    def run(call: Invocation, context: ToolContext) -> Any:
-        call.started = call.begun = True
-        flat = call.flat
-        return executor(_own(call) if flat is None else flat.copy(), context)
-
-    return run
+    return None
 
 
 def _own(call: Invocation) -> Any:

@@ -143,13 +143,17 @@ class Invocation:
         arrived: float,
         pipeline: Any = None,
         close_attempt: Callable[[Invocation, ToolResult], None] | None = None,
+        truncated: bool = False,  # noqa: FBT001, FBT002  # names take longer to hand over
+        idempotency_key: str | None = None,
+        on_progress: Progress | None = None,
     ) -> None:
         self.tool = tool
         self.policy = policy
         self.prepare = prepare
         self.given = arguments
         """Arguments as they came; never changed."""
-        self.given_truncated = self.attempt_open = False
+        self.given_truncated = truncated
+        self.attempt_open = False
         self.call_id = call_id
         self.session = session
         self.arrived = arrived
@@ -179,8 +183,8 @@ class Invocation:
         """What the last attempt raised, for classifying by type; dropped when the call ends."""
         self.cancel_reason: str | None = None
         """Why the newest attempt is being given up."""
-        self.idempotency_key: str | None = None
-        self.on_progress: Progress | None = None
+        self.idempotency_key = idempotency_key
+        self.on_progress = on_progress
         self.decided = NOBODY
         """Who let it run or did not (policy, session, person, approval), and why."""
         self.key = ""
@@ -243,8 +247,13 @@ class Invocation:
             self.unprepared = False
         return self.refusal
 
-    def end_attempt(self, now: float) -> None:
-        """The executor has ended, or is let go and no longer this call's."""
+    def end_attempt(self, now: float, attempt: int | None = None) -> None:
+        """The executor has ended, or is let go and no longer this call's.
+
+        Of an `attempt` that was let go, nothing is noted: the call is at another, or has ended.
+        """
+        if attempt is not None and not (self.live and self.attempt == attempt):
+            return
         self.live = False
         if self.begun:
             self.executed_s = (self.executed_s or 0.0) + now - self.attempt_started

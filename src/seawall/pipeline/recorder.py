@@ -43,25 +43,35 @@ class Finished(msgspec.Struct, frozen=True):
     """When layers decided after the last attempt that has a span."""
 
 
+Success = tuple[Span, float]
+"""A call whose first attempt went well: that attempt, and the seconds inside the executor."""
+
 OnAttempt = Callable[[Span], None]
 OnCall = Callable[[Finished], None]
 OnEvent = Callable[[str, str], None]
+OnSuccess = Callable[[Success], None]
 
 
 class ToolRecorder:
-    """The functions that count for one tool; None where a recorder has no use for the news."""
+    """The functions that count for one tool; None where a recorder has no use for the news.
 
-    __slots__ = ("on_attempt", "on_call", "on_event")
+    With `on_success`, a call whose first attempt went well is told by that alone, instead of by
+    `on_attempt` and `on_call`: most calls are so, and what is the same of all need not be told.
+    """
+
+    __slots__ = ("on_attempt", "on_call", "on_event", "on_success")
 
     def __init__(
         self,
         on_attempt: OnAttempt | None = None,
         on_call: OnCall | None = None,
         on_event: OnEvent | None = None,
+        on_success: OnSuccess | None = None,
     ) -> None:
         self.on_attempt = on_attempt
         self.on_call = on_call
         self.on_event = on_event
+        self.on_success = on_success
 
 
 class Recorder(Protocol):

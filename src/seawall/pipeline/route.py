@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -11,7 +11,7 @@ from seawall.pipeline.convert import is_infrastructure
 from seawall.pipeline.digest import bounded
 from seawall.pipeline.foreign import tell, told
 from seawall.pipeline.invocation import why_cancelled
-from seawall.pipeline.recorder import Finished, OnAttempt, OnCall, OnEvent
+from seawall.pipeline.recorder import Finished, OnAttempt, OnCall, OnEvent, OnSuccess
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -27,24 +27,39 @@ if TYPE_CHECKING:
     from seawall.pipeline.recorder import Recorder
 
 
+T = TypeVar("T")
+
+
 class Counting:
     """The functions that count for one tool, gathered from all recorders."""
 
-    __slots__ = ("on_attempt", "on_call", "on_event")
+    __slots__ = (
+        "on_attempt",
+        "on_call",
+        "on_event",
+        "on_success",
+        "on_successful_attempt",
+        "on_successful_call",
+    )
 
     def __init__(self, recorders: Iterable[Recorder], tool: str) -> None:
         found = [recorder.for_tool(tool) for recorder in recorders]
-        self.on_attempt: tuple[OnAttempt, ...] = tuple(
-            f.on_attempt for f in found if f.on_attempt is not None
-        )
-        self.on_call: tuple[OnCall, ...] = tuple(f.on_call for f in found if f.on_call is not None)
-        self.on_event: tuple[OnEvent, ...] = tuple(
-            f.on_event for f in found if f.on_event is not None
-        )
+        others = [one for one in found if one.on_success is None]
+        self.on_attempt: tuple[OnAttempt, ...] = _known(one.on_attempt for one in found)
+        self.on_call: tuple[OnCall, ...] = _known(one.on_call for one in found)
+        self.on_event: tuple[OnEvent, ...] = _known(one.on_event for one in found)
+        self.on_success: tuple[OnSuccess, ...] = _known(one.on_success for one in found)
+        # Of those that do not have that.
+        self.on_successful_attempt: tuple[OnAttempt, ...] = _known(o.on_attempt for o in others)
+        self.on_successful_call: tuple[OnCall, ...] = _known(o.on_call for o in others)
 
     def event(self, layer: str, event: str) -> None:
         """Count what a layer did."""
         told(self.on_event, layer, event)
+
+
+def _known(functions: Iterable[T | None]) -> tuple[T, ...]:
+    return tuple(function for function in functions if function is not None)
 
 
 # Before Python 3.12 it takes longer to ask the class for one of its members than for a global.
@@ -152,6 +167,42 @@ class Route:
         A result that was cut already comes with the time at which the call `ended`.
         """
         now = self._now() if ended is None else ended
+        if result.failure is not None or call.attempt != 1 or not call.attempt_open:
+            return self._finish(call, result, now, is_cut=ended is not None)
+        # The first attempt went well, as most do: what follows is `_finish` in one go.
+        call.attempt_open = False
+        begun, arrived = call.attempt_started, call.arrived
+        span = Span(
+            call.call_id,
+            self.tool.name,
+            1,
+            call.attempt_wall or self._clock.wall(),
+            (now - begun) * 1000,
+            _SUCCESS,
+            "",
+            call.digest or self.digest(call),
+            call.mended,
+            arrived - self._origin,
+            (begun - arrived) * 1000,
+            call.key,
+            call.verdicts,
+            instants=instants_of(call),
+        )
+        counting = self._counting
+        tell(counting.on_success, (span, call.executed_s or 0.0))
+        if counting.on_successful_attempt:
+            tell(counting.on_successful_attempt, span)
+        if result.call_id is not call.call_id or result.attempts != 1:
+            result = completed(result, call)
+        if self._limit is not None and ended is None:
+            result = self._limit(result)
+        if counting.on_successful_call:
+            self._finished(counting.on_successful_call, call, _SUCCESS, "", "", now, result)
+        return result
+
+    def _finish(
+        self, call: Invocation, result: ToolResult, now: float, *, is_cut: bool
+    ) -> ToolResult:
         attempt, failure = call.attempt, result.failure
         if failure is None:
             outcome, reason, layer = _SUCCESS, "", ""
@@ -165,9 +216,9 @@ class Route:
             self._without_attempt(call, outcome, reason, now)
         if result.call_id is not call.call_id or result.attempts != attempt:
             result = completed(result, call)
-        if self._limit is not None and ended is None:
+        if self._limit is not None and not is_cut:
             result = self._limit(result)
-        self._finished(call, outcome, reason, layer, now, result)
+        self._finished(self._counting.on_call, call, outcome, reason, layer, now, result)
         return result
 
     def broken_off(self, call: Invocation, error: BaseException) -> None:
@@ -186,7 +237,7 @@ class Route:
             self._close(call, outcome, reason, now)
         elif call.attempt == 0:
             self._span(call, 0, call.arrived, outcome, reason, now)
-        self._finished(call, outcome, reason, "", now, None)
+        self._finished(self._counting.on_call, call, outcome, reason, "", now, None)
 
     def skipped(self, call: Invocation) -> None:
         """Record a call that is not executed, because an earlier one of its row failed."""
@@ -270,6 +321,7 @@ class Route:
 
     def _finished(
         self,
+        listeners: tuple[OnCall, ...],
         call: Invocation,
         outcome: Outcome,
         reason: str,
@@ -295,7 +347,7 @@ class Route:
             call.batch_id,
             None if call.marks is None else instants_of(call),
         )
-        tell(self._counting.on_call, finished)
+        tell(listeners, finished)
 
 
 def _health(call: Invocation, failure: Failure) -> tuple[str, bool, float | None]:

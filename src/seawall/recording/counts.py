@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from seawall.contract.span import Span
-    from seawall.pipeline.recorder import Finished
+    from seawall.pipeline.recorder import Finished, OnSuccess, Success
 
 BOUNDS_S = (
     *(0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5),
@@ -57,10 +57,8 @@ STORE_EVENT = "store_"
 Pairs = dict[tuple[str, str], int]
 
 _PLACE = {outcome: place for place, outcome in enumerate(OUTCOMES)}
-_SUCCESS = Outcome.SUCCESS
 _BUCKETS = len(BOUNDS_S) + 1
-_SHORTEST_S = BOUNDS_S[0]
-_SHORTEST_MS = _SHORTEST_S * 1000
+_SHORTEST_MS = BOUNDS_S[0] * 1000
 _LONGEST_LABEL = 64
 
 
@@ -84,6 +82,11 @@ class Durations:
             self.newest[place] = (call_id, seconds)
         if seconds > 0:  # also keeps what is not a number out of the sum
             self.total_s += seconds
+
+    def add_short(self, count: int, total_s: float) -> None:
+        """Count some of at most `BOUNDS_S[0]`."""
+        self.buckets[0] += count
+        self.total_s += total_s
 
     def absorb(self, other: Durations) -> None:
         """Add what another one holds."""
@@ -142,12 +145,14 @@ class ToolCounts:
     """Everything that is counted of one tool; it only ever grows."""
 
     __slots__ = (
+        "_quick",
         "attempt_durations",
         "attempts",
         "call_durations",
         "calls",
         "events",
         "failures",
+        "on_success",
         "queue_durations",
         "refusals",
         "retries",
@@ -169,67 +174,37 @@ class ToolCounts:
         """By code and reason."""
         self.events: Pairs = {}
         """By layer and event."""
+        self.on_success, self._quick = _counting_quick(self._succeeded)
+
+    def settled(self) -> ToolCounts:
+        """All that was counted until now; the quick successes are kept apart, as most calls are."""
+        if not self._quick()[0]:
+            return self
+        whole = ToolCounts(self.shared)
+        whole.absorb(self)
+        return whole
+
+    def _succeeded(self, span: Span) -> None:
+        self.on_attempt(span)
+        self.calls[0] += 1
+        self.call_durations.observe((span.queue_ms + span.duration_ms) / 1000, span.call_id)
 
     def on_attempt(self, span: Span) -> None:
         """Count an attempt; the span of a call refused before its first is none."""
-        self.counting_attempts()(span)
-
-    def counting_attempts(self) -> Callable[[Span], None]:
-        """Give the function that counts attempts: a closure, as it runs for every call."""
-        attempts, durations, queued = self.attempts, self.attempt_durations, self.queue_durations
-        fast, short = durations.buckets, queued.buckets
-
-        def count(span: Span) -> None:
-            number, outcome = span.attempt, span.outcome
-            duration_ms, queue_ms = span.duration_ms, span.queue_ms
-            if (
-                number == 1
-                and outcome is _SUCCESS
-                and 0 < duration_ms <= _SHORTEST_MS
-                and 0 < queue_ms <= _SHORTEST_MS
-            ):
-                # The same as below, for the plainest of attempts.
-                attempts[0] += 1
-                fast[0] += 1
-                short[0] += 1
-                durations.total_s += duration_ms / 1000
-                queued.total_s += queue_ms / 1000
-                return
-            if number == 0:
-                return
-            attempts[_PLACE[outcome]] += 1
-            durations.observe(duration_ms / 1000, span.call_id)
-            if number > 1:
-                self.retries += _HEDGED not in span.verdicts
-            else:
-                queued.observe(queue_ms / 1000, span.call_id)
-
-        return count
+        if span.attempt == 0:
+            return
+        self.attempts[_PLACE[span.outcome]] += 1
+        self.attempt_durations.observe(span.duration_ms / 1000, span.call_id)
+        if span.attempt > 1:
+            self.retries += _HEDGED not in span.verdicts
+        else:
+            self.queue_durations.observe(span.queue_ms / 1000, span.call_id)
 
     def on_call(self, finished: Finished) -> None:
         """Count a call that ended."""
-        self.counting_calls()(finished)
-
-    def counting_calls(self) -> Callable[[Finished], None]:
-        """Give the function that counts calls, as above."""
-        calls, durations = self.calls, self.call_durations
-        fast = durations.buckets
-
-        def count(finished: Finished) -> None:
-            seconds = finished.elapsed_s
-            if 0 < seconds <= _SHORTEST_S:
-                fast[0] += 1
-                durations.total_s += seconds
-            else:
-                durations.observe(seconds, finished.call_id)
-            outcome = finished.outcome
-            if outcome is _SUCCESS:
-                calls[0] += 1
-            else:
-                calls[_PLACE[outcome]] += 1
-                self._say_why(finished)
-
-        return count
+        self.call_durations.observe(finished.elapsed_s, finished.call_id)
+        self.calls[_PLACE[finished.outcome]] += 1
+        self._say_why(finished)
 
     def on_event(self, layer: str, event: str) -> None:
         """Count what a layer did."""
@@ -243,6 +218,12 @@ class ToolCounts:
 
     def absorb(self, other: ToolCounts) -> None:
         """Add what was counted of another tool, for which there is no room of its own."""
+        count, queue_s, attempt_s = other._quick()
+        self.calls[0] += count
+        self.attempts[0] += count
+        self.queue_durations.add_short(count, queue_s)
+        self.attempt_durations.add_short(count, attempt_s)
+        self.call_durations.add_short(count, queue_s + attempt_s)
         for place, count in enumerate(other.calls):
             self.calls[place] += count
         for place, count in enumerate(other.attempts):
@@ -264,6 +245,30 @@ class ToolCounts:
             add(self.refusals, refusal_of(finished), 1)
         elif finished.outcome is Outcome.FAILED:
             add(self.failures, failure_of(finished), 1)
+
+
+def _counting_quick(
+    otherwise: Callable[[Span], None],
+) -> tuple[OnSuccess, Callable[[], tuple[int, float, float]]]:
+    """Give what counts successes that took a moment, and what reads them; others go `otherwise`.
+
+    What is read is how many, and the seconds that they waited and took. Of all that is counted
+    only this runs for nearly every call, so it is three variables of a closure.
+    """
+    count, queue_ms, attempt_ms = 0, 0.0, 0.0
+
+    def on_success(news: Success) -> None:
+        nonlocal count, queue_ms, attempt_ms
+        span = news[0]
+        queued, took = span.queue_ms, span.duration_ms
+        if queued + took <= _SHORTEST_MS and queued > 0 and took > 0:
+            count += 1
+            queue_ms += queued
+            attempt_ms += took
+        else:
+            otherwise(span)
+
+    return on_success, lambda: (count, queue_ms / 1000, attempt_ms / 1000)
 
 
 def refusal_of(finished: Finished) -> tuple[str, str]:

@@ -199,7 +199,8 @@ class Metrics:
         """List the counts by label: registered tools, retired ones, `_OTHER`, `_RETIRED`."""
         folded = [] if self._folded is None else [(RETIRED_TOOL, self._folded)]
         others = [] if self._others is None else [(OTHER_TOOL, self._others)]
-        return [*list(self._tools.items()), *list(self._retired.items()), *others, *folded]
+        found = [*list(self._tools.items()), *list(self._retired.items()), *others, *folded]
+        return [(name, counts.settled()) for name, counts in found]
 
     @property
     def unknown_calls(self) -> int:
@@ -266,4 +267,4 @@ def _label_of(tool: str) -> str:
 
 
 def _recording(counts: ToolCounts) -> ToolRecorder:
-    return ToolRecorder(counts.counting_attempts(), counts.counting_calls(), counts.on_event)
+    return ToolRecorder(counts.on_attempt, counts.on_call, counts.on_event, counts.on_success)

@@ -25,6 +25,7 @@ from seawall.recording.shown import moment, one_line, slug
 
 if TYPE_CHECKING:
     from seawall.pipeline.clock import Clock
+    from seawall.pipeline.recorder import Success
 
 SpanListener = Callable[[Span], Any]
 
@@ -59,7 +60,7 @@ class TraceRecorder:
 
     def for_tool(self, tool: str) -> ToolRecorder:  # noqa: ARG002  # one ring holds all tools
         """Give the function that keeps a span."""
-        return ToolRecorder(on_attempt=self._keep)
+        return ToolRecorder(on_attempt=self._keep, on_success=self._keep_success)
 
     def unknown(self) -> None:
         """Keep nothing: a name that is not registered has no span."""
@@ -140,6 +141,13 @@ class TraceRecorder:
         return "\n".join([head, *map(_line, self.spans(limit))])
 
     def _keep(self, span: Span) -> None:
+        self._spans.append(span)
+        self._seen += 1
+        if self._listeners:
+            told(self._listeners, span)
+
+    def _keep_success(self, news: Success) -> None:  # as `_keep`, a frame less
+        span = news[0]
         self._spans.append(span)
         self._seen += 1
         if self._listeners:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from seawall.pipeline.clock import Clock
+    from seawall.pipeline.recorder import Success
 
 _SUCCESS = Outcome.SUCCESS
 
@@ -71,7 +72,7 @@ class UsageTracker:
         tally = self._tallies.get(tool)
         if tally is None:
             tally = self._tallies[tool] = _Tally(self._clock.wall)
-        return ToolRecorder(on_call=tally.on_call)
+        return ToolRecorder(on_call=tally.on_call, on_success=tally.on_success)
 
     def unknown(self) -> None:
         """Count nothing: a name that is not registered leaves no trace."""
@@ -152,15 +153,14 @@ class _Tally:
         self.last_error = ""
         self.last_used: float | None = None
 
+    def on_success(self, news: Success) -> None:
+        self.last_used = self._wall()
+        self.runs += 1
+        self.total_s += news[1]
+        self.successes += 1
+
     def on_call(self, finished: Finished) -> None:
-        seconds = finished.executed_s
-        if finished.outcome is _SUCCESS and seconds is not None:  # as `count` does, a frame less
-            self.last_used = self._wall()
-            self.runs += 1
-            self.total_s += seconds
-            self.successes += 1
-        else:
-            self.count(finished.outcome, finished.reason, seconds)
+        self.count(finished.outcome, finished.reason, finished.executed_s)
 
     def count(self, outcome: Outcome, reason: str, seconds: float | None) -> None:
         self.last_used = self._wall()

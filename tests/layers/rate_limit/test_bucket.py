@@ -536,17 +536,19 @@ def test_a_bound_bucket_finds_its_place_again_after_it_was_forgotten() -> None:
     assert not bound.take().granted
 
 
-def test_opening_a_key_clears_only_a_few_others_away() -> None:
-    bucket, hands = bucket_at()
+def test_opening_a_key_clears_only_a_few_others_away_and_none_while_there_is_room() -> None:
+    bucket, hands = bucket_at(max_keys=200)
     item = parse_rate("1/minute")
     for number in range(100):
         bucket.take(item, str(number))
 
     hands.at = 60.0
-    bucket.take(item, "z")
+    bucket.take(item, "y")
+    assert len(bucket._table._own) == 100 + 1
 
-    assert len(bucket._table._own) == 100 - 8 + 1
-    assert bucket.tracked == 1
+    bucket.take(item, "z")
+    assert len(bucket._table._own) == 101 - 8 + 1
+    assert bucket.tracked == 2
 
 
 # The calls of `limits`.

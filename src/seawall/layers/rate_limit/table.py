@@ -4,8 +4,8 @@ A key is forgotten only when it is idle, that is when nobody could tell it from 
 new one. When all places are taken and nobody is idle, new keys of a group share
 one state; a key that leaves it later starts where the shared one stands, so no
 key ever has more than its own limit. There is no thread and no timer: whoever
-opens a new key clears away a few idle ones. One event loop uses a table; it has
-no lock.
+opens a new key clears away a few idle ones, once half of the places are taken.
+One event loop uses a table; it has no lock.
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ class Table(Generic[S]):
         own = self._own.get(key)
         if own is not None:
             return own
-        self._forget_idle(_CLEARED_AT_ONCE)
+        if len(self._own) > self.max_keys // 2:  # what comes again finds its state as it was
+            self._forget_idle(_CLEARED_AT_ONCE)
         shared = self._busy(group)
         if len(self._own) < self.max_keys:
             return make() if shared is None else shared.branch(self.latest)
