@@ -9,12 +9,13 @@ that reports its progress may also be bound by how long it says nothing.
 from __future__ import annotations
 
 import asyncio
+from asyncio import current_task
 from typing import TYPE_CHECKING, Any
 
 from seawall.contract.failure import FailureCode
 from seawall.layers.idle import IdleWait
 from seawall.pipeline.clock import Deadlines
-from seawall.pipeline.drive import Begun, Drive, LetGo, running_task
+from seawall.pipeline.drive import Drive, LetGo, running_task
 from seawall.pipeline.execute import is_async
 from seawall.pipeline.layer import Fitted
 
@@ -85,12 +86,13 @@ class Timeout(Fitted):
 
     def _limited(self, proceed: Handler, shared: Deadlines) -> Handler:
         """Run attempts under the policy's own limit, unless the call brings another."""
+        clock, grace_s = self._clock, self._grace_s
 
         async def limited(call: Invocation) -> ToolResult:
             if call.deadline is not None or call.timeout_s is not None:
                 return await self._unusual(call, proceed)
             coro: Any = proceed(call)
-            task = running_task(coro)
+            task = current_task() or running_task(coro)
             cancelling, before = task.cancelling(), call.attempt
             try:
                 waiting = coro.send(None)
@@ -98,9 +100,16 @@ class Timeout(Fitted):
                 # Nothing can end a step that waits for nothing: it takes no timer.
                 answer: ToolResult = stop.value
                 return answer
-            drive = self._drive(call, coro, begun=Begun(task, cancelling, waiting))
+            drive: Drive[ToolResult] = Drive(
+                coro, call, clock, grace_s, _EXPIRED, task, cancelling, waiting
+            )
             shared.enter(drive, call.attempt_started if call.attempt > before else None)
-            return await self._driven(call, drive, shared)
+            try:  # as `_driven` does, a frame less
+                return await drive
+            except (asyncio.CancelledError, LetGo) as end:
+                return self._ended(call, drive, shared, end)
+            finally:
+                shared.leave(drive)
 
         return limited
 
@@ -126,29 +135,35 @@ class Timeout(Fitted):
             waits = _Single(self._clock, seconds)
         else:
             return await proceed(call)
-        drive = self._drive(call, proceed(call), "deadline_exceeded" if by_deadline else _EXPIRED)
+        reason = "deadline_exceeded" if by_deadline else _EXPIRED
+        coro: Any = proceed(call)
+        drive: Drive[ToolResult] = Drive(coro, call, self._clock, self._grace_s, reason)
         waits.enter(drive)
         return await self._driven(call, drive, waits)
 
-    def _drive(
-        self, call: Invocation, coro: Any, reason: str = _EXPIRED, begun: Begun | None = None
-    ) -> Drive[ToolResult]:
-        return Drive(coro, call, self._clock, self._grace_s, reason, begun)
-
     async def _driven(self, call: Invocation, drive: Drive[ToolResult], waits: Waits) -> ToolResult:
         """Run an attempt to its end, or to that of its time."""
-        reason, was_ended = drive.reason, False
         try:
             return await drive
-        except asyncio.CancelledError:
-            if not drive.expired or not drive.settle():
-                raise
-        except LetGo:
-            was_ended = True
-            if not drive.settle():
-                raise asyncio.CancelledError from None
+        except (asyncio.CancelledError, LetGo) as end:
+            return self._ended(call, drive, waits, end)
         finally:
             waits.leave(drive)
+
+    def _ended(
+        self,
+        call: Invocation,
+        drive: Drive[ToolResult],
+        waits: Waits,
+        end: asyncio.CancelledError | LetGo,
+    ) -> ToolResult:
+        """Say that its time was over; raises the cancel if there was one from outside too."""
+        was_ended = isinstance(end, LetGo)
+        if not drive.expired or not drive.settle():
+            if was_ended:
+                raise asyncio.CancelledError from None
+            raise end
+        reason = drive.reason
         said = f"{call.tool.name} gave no answer within {shown_seconds(waits.seconds)}"
         if isinstance(waits, IdleWait) and waits.idle:
             said = f"{call.tool.name} was idle: no progress for {shown_seconds(waits.seconds)}"

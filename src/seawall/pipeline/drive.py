@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Generator
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from seawall.pipeline.invocation import why_cancelled
 from seawall.pipeline.task_groups import cancelling_group
@@ -49,15 +49,6 @@ class Driven(Protocol):
 _NOTHING: Any = object()
 
 
-class Begun(NamedTuple):
-    """How a coroutine was found before its first step, and what it waits for after that."""
-
-    task: asyncio.Task[Any]
-    cancelling: int
-    waiting: Any = _NOTHING
-    """Nothing, if it has not been begun."""
-
-
 def running_task(coro: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
     """Give the task in which a coroutine is to run; closes it and raises if there is none."""
     task = asyncio.current_task()
@@ -73,7 +64,9 @@ class Drive(Generic[T]):
     Awaiting it gives the coroutine's value or raises what it raised; `CancelledError` once it
     ended after `expire` or after a cancel from outside, whatever it made of that cancel; `LetGo`
     if it did not end within `grace_s` of `expire`. Scopes inside the coroutine work as ever.
-    `begun` is of a coroutine whose first step was made before.
+
+    Of a coroutine whose first step was made before: `task` is where that was, `cancelling` how
+    often that was being cancelled before it, and `waiting` what the coroutine waits for.
     """
 
     __slots__ = (
@@ -98,12 +91,16 @@ class Drive(Generic[T]):
         clock: Clock,
         grace_s: float,
         reason: str = "attempt_timeout",
-        begun: Begun | None = None,
+        task: asyncio.Task[Any] | None = None,
+        cancelling: int = 0,
+        waiting: Any = _NOTHING,
     ) -> None:
-        if begun is None:
+        if task is None:
             task = running_task(coro)
-            begun = Begun(task, task.cancelling())
-        self._task, self._cancelling, self._first = begun
+            cancelling = task.cancelling()
+        self._task = task
+        self._cancelling = cancelling
+        self._first = waiting
         self._coro = coro
         self._call = call
         self._clock = clock

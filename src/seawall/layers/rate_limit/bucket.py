@@ -174,7 +174,7 @@ class BoundBucket:
         bucket.stamp = at
         if not bucket.tracked:
             table.keep(self._key, self._group, bucket)
-        return Taken(granted=True, retry_after_s=0.0, left=left, at=at)
+        return Taken(_GRANTED, 0.0, left, at)
 
     def give_back(self, cost: int = 1) -> None:
         """Return tokens of a call that was not made; what is above the capacity is lost."""
@@ -282,6 +282,9 @@ class TokenBucket(RateLimiter):
 def escaped(identifier: str) -> str:
     """Make an identifier safe to be joined by slashes."""
     return identifier.replace("%", "%25").replace("/", "%2F")
+
+
+_GRANTED = True  # names take longer to hand over
 
 
 def _refused(bucket: Bucket, tokens: float, cost: int, asked: float) -> Taken:
