@@ -147,17 +147,23 @@ async def test_a_duration_widens_what_is_watched() -> None:
     assert trial.bench.events == []
 
 
-async def test_what_is_answered_at_once_takes_no_timer() -> None:
+@pytest.mark.parametrize("fields", [{}, {"timeout_s": 2}, {"deadline": 3.0}])
+async def test_what_is_answered_at_once_takes_no_timer(fields: Any) -> None:
     async def answers(arguments: Any, context: Any) -> str:
         return "at once"
 
     trial = Trial(answers)
 
-    assert (await trial.call()).text == "at once"
+    assert (await trial.call(**fields)).text == "at once"
     assert trial.clock._timers == []
 
 
-async def test_a_first_step_that_takes_long_is_part_of_the_attempt() -> None:
+@pytest.mark.parametrize(
+    ("fields", "ends_at"), [({}, 5), ({"timeout_s": 6}, 6), ({"deadline": 4.5}, 4.5)]
+)
+async def test_a_first_step_that_takes_long_is_part_of_the_attempt(
+    fields: Any, ends_at: float
+) -> None:
     async def blocks(arguments: Any, context: Any) -> str:
         trial.clock._now += 4  # it works without waiting: nothing else can run
         await trial.clock.sleep(3)
@@ -165,11 +171,10 @@ async def test_a_first_step_that_takes_long_is_part_of_the_attempt() -> None:
 
     trial = Trial(blocks)
 
-    result = await trial.call()
+    result = await trial.call(**fields)
 
-    assert result.failure is not None
-    assert result.failure.reason == "attempt_timeout"
-    assert trial.clock.now() == 5
+    assert reason(result) == ("deadline_exceeded" if "deadline" in fields else "attempt_timeout")
+    assert trial.clock.now() == ends_at
 
 
 async def test_a_cancel_that_a_tool_asks_for_itself_in_its_first_step_is_the_callers() -> None:

@@ -205,6 +205,38 @@ async def test_a_deadline_bounds_attempts_and_waits_together() -> None:
     assert result.failure.may_have_run is None  # it only reads
 
 
+async def test_calls_under_the_policys_deadline_share_one_timer() -> None:
+    policy = RunPolicy(timeout_s=4, deadline_s=8)
+    desk = Desk(scripted(*[("sleep", 99)] * 20, name="t"), policy=policy)
+    calls = [asyncio.ensure_future(desk.pipeline.call("t")) for _ in range(20)]
+    await desk.clock.settle()
+
+    timers = [timer for _, _, timer in desk.clock._timers if timer.callback is not None]
+
+    assert len(timers) == 20 + 2  # the sleep of each; the limit and the deadline of all
+    await desk.clock.advance(8)
+    assert all(reason(call.result()) == "attempt_timeout" for call in calls)
+
+
+async def test_a_deadline_of_the_policy_cuts_what_comes_before_any_attempt() -> None:
+    clock = FakeClock()
+
+    async def confirm(*asked: Any) -> str:
+        await clock.sleep(1000)
+        return "yes"
+
+    tool = scripted("well", name="t", risk=Risk.HIGH)
+    desk = Desk(tool, clock=clock, confirm=confirm, policy=RunPolicy(deadline_s=5))
+    desk.clock = clock
+
+    first = asyncio.ensure_future(desk.pipeline.call("t"))
+    await clock.advance(2)
+    second = await desk.call()
+
+    assert (reason(first.result()), reason(second)) == ("deadline_exceeded", "deadline_exceeded")
+    assert clock.now() == 7
+
+
 async def test_a_deadline_bounds_the_wait_for_a_person_too() -> None:
     clock = FakeClock()
 

@@ -8,25 +8,36 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seawall.pipeline.layer import Fitted
+
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from seawall.contract.result import ToolResult
+    from seawall.pipeline.aside import Turnstile
     from seawall.pipeline.invocation import Handler, Invocation
 
 
-class Admission:
+class Admission(Fitted):
     """Waits for the turn, then proceeds."""
 
     name = "admission"
 
-    async def __call__(self, call: Invocation, proceed: Handler) -> ToolResult:
+    def fitted(self, proceed: Handler) -> Handler:
         """Pass the turnstile of the call's turn, if it has one."""
-        turnstile = None if call.aside is None else call.aside.turnstile
-        if turnstile is None:
-            return await proceed(call)
-        refusal = await turnstile.enter()
-        if refusal is not None:
-            return refusal
-        try:
-            return await proceed(call)
-        finally:
-            turnstile.leave()
+
+        def admitted(call: Invocation) -> Awaitable[ToolResult]:
+            turnstile = None if call.aside is None else call.aside.turnstile
+            return proceed(call) if turnstile is None else _passed(turnstile, call, proceed)
+
+        return admitted
+
+
+async def _passed(turnstile: Turnstile, call: Invocation, proceed: Handler) -> ToolResult:
+    refusal = await turnstile.enter()
+    if refusal is not None:
+        return refusal
+    try:
+        return await proceed(call)
+    finally:
+        turnstile.leave()

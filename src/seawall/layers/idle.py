@@ -56,7 +56,7 @@ class IdleWait:
         self.seconds = idle_s if limit_s is None else limit_s
         """The wait that ended it."""
 
-    def enter(self, waiter: Expiring) -> None:
+    def enter(self, waiter: Expiring, _: float | None = None) -> None:
         """Start both waits."""
         self._waiter = waiter
         now = self._call.progress_at = self._clock.now()

@@ -18,6 +18,7 @@ from seawall.pipeline.clock import Deadlines
 from seawall.pipeline.drive import Drive, LetGo, running_task
 from seawall.pipeline.execute import is_async
 from seawall.pipeline.layer import Fitted
+from seawall.pipeline.state import deadlines_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -61,8 +62,9 @@ class Timeout(Fitted):
             self._watched_s, self._seconds = self._seconds, None
         # Policies fix few lengths, so waits of equal length share one timer.
         fixed = self._seconds is not None and self._argument is None and self._idle_s is None
-        self._shared = _deadlines(context, self._seconds or 0) if fixed else None
-        self._silence = None if self._idle_s is None else _deadlines(context, self._idle_s)
+        states, clock = context.states, context.clock
+        self._shared = deadlines_of(states, clock, self._seconds) if fixed else None
+        self._silence = deadlines_of(states, clock, self._idle_s)
 
     @classmethod
     def for_tool(cls, context: LayerContext) -> Timeout | None:
@@ -85,12 +87,19 @@ class Timeout(Fitted):
         return watched
 
     def _limited(self, proceed: Handler, shared: Deadlines) -> Handler:
-        """Run attempts under the policy's own limit, unless the call brings another."""
+        """Run attempts under the policy's own limit, or under that which the call brings."""
         clock, grace_s = self._clock, self._grace_s
 
         async def limited(call: Invocation) -> ToolResult:
+            waits: Waits = shared
+            reason = _EXPIRED
             if call.deadline is not None or call.timeout_s is not None:
-                return await self._unusual(call, proceed)
+                seconds, by_deadline = self._limit(call)
+                if seconds is not None and seconds <= 0:
+                    return self._too_late(call)
+                if seconds is not None and seconds != shared.seconds:
+                    waits = _Single(clock, seconds)
+                    reason = "deadline_exceeded" if by_deadline else _EXPIRED
             coro: Any = proceed(call)
             task = current_task() or running_task(coro)
             cancelling, before = task.cancelling(), call.attempt
@@ -101,15 +110,15 @@ class Timeout(Fitted):
                 answer: ToolResult = stop.value
                 return answer
             drive: Drive[ToolResult] = Drive(
-                coro, call, clock, grace_s, _EXPIRED, task, cancelling, waiting
+                coro, call, clock, grace_s, reason, task, cancelling, waiting
             )
-            shared.enter(drive, call.attempt_started if call.attempt > before else None)
+            waits.enter(drive, call.attempt_started if call.attempt > before else None)
             try:  # as `_driven` does, a frame less
                 return await drive
             except (asyncio.CancelledError, LetGo) as end:
-                return self._ended(call, drive, shared, end)
+                return self._ended(call, drive, waits, end)
             finally:
-                shared.leave(drive)
+                waits.leave(drive)
 
         return limited
 
@@ -228,8 +237,11 @@ class _Single:
         self._timer: Timer | None = None
         self.seconds = seconds
 
-    def enter(self, waiter: Expiring) -> None:
-        self._timer = self._clock.call_later(self.seconds, waiter.expire)
+    def enter(self, waiter: Expiring, began: float | None = None) -> None:
+        left_s = self.seconds
+        if began is not None:
+            left_s = max(began + left_s - self._clock.now(), 0.0)
+        self._timer = self._clock.call_later(left_s, waiter.expire)
 
     def leave(self, _: Expiring) -> None:
         if self._timer is not None:
@@ -241,12 +253,6 @@ def _timed(policy: RunPolicy) -> float | None:
 
 
 Waits = Deadlines | _Single | IdleWait
-
-
-def _deadlines(context: LayerContext, seconds: float) -> Deadlines:
-    """Share one timer between all waits of this length in this pipeline."""
-    slots = context.states.shared("deadlines")
-    return slots.slot(repr(seconds), lambda: Deadlines(context.clock, seconds))
 
 
 def _widened(limit_s: float | None, duration_s: float) -> float | None:

@@ -45,7 +45,7 @@ from seawall.orchestration.status import Breakers, gauges
 from seawall.orchestration.turn import Doors, Turn
 from seawall.orchestration.unknown import no_such_tool, quarantined
 from seawall.pipeline.chance import Chance, SystemChance
-from seawall.pipeline.clock import Clock, Limit, SystemClock
+from seawall.pipeline.clock import Clock, Deadlines, Limit, SystemClock
 from seawall.pipeline.context import MAX_DEPTH
 from seawall.pipeline.digest import Digester
 from seawall.pipeline.foreign import attempted, told
@@ -549,7 +549,8 @@ class Pipeline:
         if deadline_s is None:
             return await handle(call)
         call.deadline = call.arrived + deadline_s
-        limit = _Deadline(self.clock, deadline_s, call)
+        shared = route.deadlines if deadline_s == route.policy.deadline_s else None
+        limit = _Deadline(self.clock, deadline_s, call, shared)
         if call.aside is not None:
             call.aside.limit = limit
         with limit:
@@ -874,8 +875,10 @@ class _Deadline(Limit):
 
     __slots__ = ("_call", "_paused")
 
-    def __init__(self, clock: Clock, seconds: float, call: Invocation) -> None:
-        super().__init__(clock, seconds)
+    def __init__(
+        self, clock: Clock, seconds: float, call: Invocation, shared: Deadlines | None
+    ) -> None:
+        super().__init__(clock, seconds, shared)
         self._call = call
         self._paused = 0.0
 
@@ -890,8 +893,7 @@ class _Deadline(Limit):
 
     def pause(self) -> None:
         """Let no time pass while a turn holds the call for reasons that are not its own."""
-        if self._timer is not None:
-            self._timer.cancel()
+        self.stop()
         self._paused = self._clock.now()
 
     def resume(self) -> None:

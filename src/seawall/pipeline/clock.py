@@ -145,11 +145,14 @@ class Deadlines:
 class Limit:
     """The block of `Clock.limit`."""
 
-    __slots__ = ("_cancelling", "_clock", "_seconds", "_task", "_timer", "expired")
+    __slots__ = ("_cancelling", "_clock", "_seconds", "_shared", "_task", "_timer", "expired")
 
-    def __init__(self, clock: Clock, seconds: float | None) -> None:
+    def __init__(
+        self, clock: Clock, seconds: float | None, shared: Deadlines | None = None
+    ) -> None:
         self._clock = clock
         self._seconds = seconds
+        self._shared = shared
         self._timer: Timer | None = None
         self.expired = False
 
@@ -159,7 +162,9 @@ class Limit:
             raise RuntimeError("a time limit needs a running asyncio task")
         self._task = task
         self._cancelling = task.cancelling()
-        if self._seconds is not None:
+        if self._shared is not None:
+            self._shared.enter(self)
+        elif self._seconds is not None:
             self._timer = self._clock.call_later(max(self._seconds, 0), self.expire)
         return self
 
@@ -168,14 +173,20 @@ class Limit:
         self.expired = True
         self._task.cancel()
 
+    def stop(self) -> None:
+        """Let its time not come to an end."""
+        if self._shared is not None:
+            self._shared.leave(self)
+        if self._timer is not None:
+            self._timer.cancel()
+
     def __exit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> bool:
-        if self._timer is not None:
-            self._timer.cancel()
+        self.stop()
         if not self.expired:
             return False
         # Ours only if nobody else has asked for a cancel meanwhile.

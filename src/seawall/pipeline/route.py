@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from seawall.contract.result import ToolResult
     from seawall.contract.span import Digest
     from seawall.contract.tool import Tool
-    from seawall.pipeline.clock import Clock
+    from seawall.pipeline.clock import Clock, Deadlines
     from seawall.pipeline.digest import Digester
     from seawall.pipeline.invocation import Handler, Invocation
     from seawall.pipeline.recorder import Recorder
@@ -92,6 +92,7 @@ class Route:
         "bounded",
         "calls",
         "closing",
+        "deadlines",
         "handle",
         "policy",
         "prepare",
@@ -112,6 +113,7 @@ class Route:
         origin: float,
         limit: Callable[[ToolResult], ToolResult] | None,
         spill: Callable[[Invocation, ToolResult], Awaitable[ToolResult]] | None = None,
+        deadlines: Deadlines | None = None,
     ) -> None:
         self.tool = tool
         self.policy = policy
@@ -128,6 +130,8 @@ class Route:
         self._limit = limit
         self.spill = spill
         """Cuts as the limit does, and keeps what is cut; None where nothing is kept."""
+        self.deadlines = deadlines
+        """Of calls under the policy's own deadline, behind one timer."""
         self.calls = InFlight()
         self.closing = self.close_attempt
 

@@ -11,8 +11,12 @@ from collections import OrderedDict
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, runtime_checkable
 
+from seawall.pipeline.clock import Deadlines
+
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from seawall.pipeline.clock import Clock
 
 T = TypeVar("T")
 
@@ -98,3 +102,10 @@ class StateTable:
 
     def __len__(self) -> int:
         return len(self._tools)
+
+
+def deadlines_of(states: StateTable, clock: Clock, seconds: float | None) -> Deadlines | None:
+    """Give what all waits of one length in a pipeline share: one timer."""
+    if seconds is None:
+        return None
+    return states.shared("deadlines").slot(repr(seconds), lambda: Deadlines(clock, seconds))

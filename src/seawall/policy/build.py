@@ -44,7 +44,7 @@ from seawall.pipeline.output import checking_output
 from seawall.pipeline.recorder import surrounded, surrounding
 from seawall.pipeline.route import Counting, Route
 from seawall.pipeline.schemas import schemas_of
-from seawall.pipeline.state import StateTable
+from seawall.pipeline.state import StateTable, deadlines_of
 from seawall.pipeline.threads import Threads, Workers
 from seawall.policy.circuits import SharedCircuits
 
@@ -211,6 +211,7 @@ class Builder:
             self._origin,
             None if limit is None else limit.cut,
             None if limit is None or limit.spill is None else limit.spilled,
+            deadlines_of(self._states, self._clock, policy.deadline_s),
         )
 
     def _context(
