@@ -116,7 +116,9 @@ class Timeout(Fitted):
             try:  # as `_driven` does, a frame less
                 return await drive
             except (asyncio.CancelledError, LetGo) as end:
-                return self._ended(call, drive, waits, end)
+                if not _is_ours(drive, end):
+                    raise
+                return self._ended(call, drive, waits, was_ended=isinstance(end, LetGo))
             finally:
                 waits.leave(drive)
 
@@ -155,23 +157,16 @@ class Timeout(Fitted):
         try:
             return await drive
         except (asyncio.CancelledError, LetGo) as end:
-            return self._ended(call, drive, waits, end)
+            if not _is_ours(drive, end):
+                raise
+            return self._ended(call, drive, waits, was_ended=isinstance(end, LetGo))
         finally:
             waits.leave(drive)
 
     def _ended(
-        self,
-        call: Invocation,
-        drive: Drive[ToolResult],
-        waits: Waits,
-        end: asyncio.CancelledError | LetGo,
+        self, call: Invocation, drive: Drive[ToolResult], waits: Waits, *, was_ended: bool
     ) -> ToolResult:
-        """Say that its time was over; raises the cancel if there was one from outside too."""
-        was_ended = isinstance(end, LetGo)
-        if not drive.expired or not drive.settle():
-            if was_ended:
-                raise asyncio.CancelledError from None
-            raise end
+        """Say that its time was over."""
         reason = drive.reason
         said = f"{call.tool.name} gave no answer within {shown_seconds(waits.seconds)}"
         if isinstance(waits, IdleWait) and waits.idle:
@@ -225,6 +220,15 @@ class Timeout(Fitted):
             # What only reads has no effect to look for, begun or not.
             may_have_run=None if call.tool.annotations.read_only else call.started,
         )
+
+
+def _is_ours(drive: Drive[Any], end: asyncio.CancelledError | LetGo) -> bool:
+    """Whether nobody but the limit ended it; else it is the caller's cancel that is raised."""
+    if drive.expired and drive.settle():
+        return True
+    if isinstance(end, LetGo):
+        raise asyncio.CancelledError from None
+    return False
 
 
 class _Single:

@@ -73,7 +73,7 @@ class Barrier:
             for job in jobs:
                 ticket = Ticket(self)
                 task = asyncio.create_task(job(ticket))
-                task.add_done_callback(ticket.is_past)
+                task.add_done_callback(ticket.ended)
                 tasks.append(task)
                 await ticket.past
                 _raise_first([task])
@@ -107,10 +107,16 @@ class Ticket:
         self._refusal = refusal
         call.beside().turnstile = self
 
-    def is_past(self, _: Any = None) -> None:
+    def is_past(self) -> None:
         """Let the next one start."""
         if not self.past.done():
             self.past.set_result(None)
+
+    def ended(self, _: asyncio.Task[None]) -> None:
+        """The call has come to its end; it is forgotten, as it knows its ticket."""
+        self.is_past()
+        self._call = None
+        self._refusal = _none
 
     async def enter(self) -> ToolResult | None:
         """Wait for a place. The call's own time stands still: it waits for others."""

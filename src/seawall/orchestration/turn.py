@@ -75,13 +75,8 @@ class Turn:
         on_event: Callable[[TurnEvent], Any] | None,
         carry: Any = None,
     ) -> None:
-        if on_event is not None and not callable(on_event):
-            raise TypeError(f"on_event must be a function; it is {on_event!r:.80}")
-        if inspect.iscoroutinefunction(on_event):
-            raise TypeError(
-                "on_event must be a plain function; one that sends may put the events into an"
-                " asyncio.Queue"
-            )
+        if on_event is not None:
+            _check_listener(on_event)
         self._doors = doors
         self._members = members
         self._singles = [member for member in members if member.twin_of is None]
@@ -103,6 +98,15 @@ class Turn:
 
     async def run(self, execution: str | None) -> TurnOutcome:
         """Run all calls, and say what came of them."""
+        try:
+            await self._run(execution)
+            return self._outcome()
+        finally:
+            # Calls know their turn: unless it forgets them, only the collector ends them all.
+            self._calls.clear()
+            self._asked.clear()
+
+    async def _run(self, execution: str | None) -> None:
         if self._doors.loop is not None and self._members:
             calls = tuple(member.call for member in self._members)
             self._judged = await self._doors.loop.judged(self._session, calls)
@@ -121,7 +125,6 @@ class Turn:
         else:
             await self._barrier.run(partial(self._one, member) for member in singles)
             self._put_in_order()
-        return self._outcome()
 
     @property
     def _gates_first(self) -> bool:
@@ -332,6 +335,16 @@ class Turn:
         if results and all(result.terminate is True for result in results):
             return TurnStatus.TERMINATED, "every result asked for the end"
         return TurnStatus.DONE, ""
+
+
+def _check_listener(on_event: Callable[[TurnEvent], Any]) -> None:
+    if not callable(on_event):
+        raise TypeError(f"on_event must be a function; it is {on_event!r:.80}")
+    if inspect.iscoroutinefunction(on_event):
+        raise TypeError(
+            "on_event must be a plain function; one that sends may put the events into an"
+            " asyncio.Queue"
+        )
 
 
 _CUT_OFF = (

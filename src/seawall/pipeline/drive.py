@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Generator
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from seawall.pipeline.invocation import why_cancelled
@@ -209,6 +210,8 @@ class Drive(Generic[T]):
         finally:
             over.cancel()
             self._over = None
+            # This frame is in the traceback: a ring, and work for the collector.
+            del cancel, step
 
     def _arm(self, over: asyncio.Future[None]) -> None:
         def end_grace() -> None:
@@ -246,8 +249,9 @@ class Drive(Generic[T]):
                 waiting.cancel(*again.args[:1])
 
     def _throwing(self, cancel: asyncio.CancelledError) -> Callable[[], Any]:
-        # The same object: scopes know their own cancel by what it says.
-        return lambda: self._coro.throw(cancel)
+        # The same object: scopes know their own cancel by what it says. A lambda's frame would hold
+        # it, and be in its traceback.
+        return partial(self._coro.throw, cancel)
 
     def _send(self) -> Any:
         return self._coro.send(None)
