@@ -72,9 +72,9 @@ class Invocation:
     """Monotonic seconds after which nothing of this call is begun."""
     timeout_s: float | None
     """The caller's own limit for each attempt, instead of the policy's."""
-    flat: dict[str, Any] | None
-    """The arguments, where a shallow copy is all that an attempt needs of its own."""
-    _arguments: dict[str, Any] | None
+    copy_of: Callable[[dict[str, Any]], dict[str, Any]] | None
+    """Copies the arguments, where it is known which containers are in them."""
+    _arguments: Any
     mended: tuple[str, ...]
     """What was mended in the arguments, as in `Span.mended`."""
     verdicts: tuple[str, ...]
@@ -99,13 +99,13 @@ class Invocation:
         "call_id",
         "cancel_reason",
         "close_attempt",
+        "copy_of",
         "deadline",
         "decided",
         "depth",
         "digest",
         "error",
         "executed_s",
-        "flat",
         "given",
         "given_truncated",
         "idempotency_key",
@@ -159,7 +159,7 @@ class Invocation:
         self.arrived = arrived
         """Monotonic seconds."""
         self.deadline = self.timeout_s = None
-        self._arguments = self.flat = None
+        self._arguments = self.copy_of = None
         self.bound: Any = None
         """What the executor gets instead of the JSON arguments, from the tool's own check."""
         self.unprepared = True
@@ -266,7 +266,7 @@ class Invocation:
     def rewrite(self, arguments: Mapping[str, Any]) -> ToolResult | None:
         """Take other arguments and prepare them anew; the refusal if they are no good."""
         self.given = arguments
-        self._arguments = self.flat = self.bound = self.digest = None
+        self._arguments = self.copy_of = self.bound = self.digest = None
         self.mended = self.ignored = ()
         self.unprepared = True
         return self.prepared()
@@ -280,7 +280,7 @@ class Invocation:
         """The arguments to run with. Asking before `prepared()` gave None is a defect."""
         if self._arguments is None:
             self.prepared()
-        found = self._arguments
+        found: dict[str, Any] | None = self._arguments
         if found is None or self.refusal is not None:
             raise RuntimeError("the arguments of this call were refused; there are none")
         return found
@@ -288,7 +288,7 @@ class Invocation:
     @arguments.setter
     def arguments(self, value: dict[str, Any]) -> None:
         self._arguments = value
-        self.flat = None
+        self.copy_of = None
 
     def as_prepared(self) -> Prepared:
         """What policies, hooks and people are shown. Call after `prepared()` gave None."""
@@ -340,10 +340,10 @@ _OF_ALL_ATTEMPTS = (
     "batch_id",
     "bound",
     "close_attempt",
+    "copy_of",
     "deadline",
     "depth",
     "digest",
-    "flat",
     "idempotency_key",
     "ignored",
     "key",

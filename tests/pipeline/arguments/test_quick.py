@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import enum
 import json
-from typing import Any
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
@@ -14,8 +15,11 @@ from seawall import RunPolicy, Session, Tool, ToolResult
 from seawall.contract.failure import Issue
 from seawall.pipeline.arguments.compiled import compile_schema
 from seawall.pipeline.arguments.prepare import Preparing, preparing
-from seawall.pipeline.arguments.quick import plain_check
+from seawall.pipeline.arguments.quick import Quick
 from seawall.pipeline.invocation import Invocation
+
+if TYPE_CHECKING:
+    from random import Random
 
 FLAT: dict[str, Any] = {
     "type": "object",
@@ -29,12 +33,55 @@ FLAT: dict[str, Any] = {
 }
 
 
+NESTED: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "text": {"type": "string", "maxLength": 5},
+        "count": {"type": "integer"},
+        "share": {"type": "number"},
+        "kind": {"enum": ["fast", "deep", None]},
+        "level": {"type": "integer", "enum": [1, 2]},
+        "maybe": {"anyOf": [{"type": "integer"}, {"type": "null"}], "default": None},
+        "either": {"type": ["string", "integer"]},
+        "tags": {"type": "array", "items": {"type": "string"}, "maxItems": 3},
+        "point": {"$ref": "#/$defs/Point"},
+        "points": {
+            "anyOf": [{"type": "array", "items": {"$ref": "#/$defs/Point"}}, {"type": "null"}]
+        },
+    },
+    "required": ["text"],
+    "$defs": {
+        "Point": {
+            "type": "object",
+            "properties": {
+                "x": {"type": "integer"},
+                "y": {"type": "number"},
+                "names": {"type": "array", "items": {"type": "string"}},
+            },
+            "required": ["x"],
+        }
+    },
+}  # fmt: skip
+
+
 class Colour(enum.StrEnum):
     RED = "red"
 
 
+class Text(enum.StrEnum):
+    TEXT = "text"
+
+
 class Level(enum.IntEnum):
     HIGH = 3
+
+
+class Tags(list[str]):
+    pass
+
+
+class Point(dict[str, int]):
+    pass
 
 
 async def give(arguments: dict[str, Any], context: Any) -> dict[str, Any]:
@@ -61,17 +108,38 @@ def warm(tool: Tool) -> Any:
     return prepare
 
 
+def quick(schema: Any) -> Quick:
+    found = Quick(compile_schema(schema))
+    found.make()
+    return found
+
+
+def of(part: Any, *, array: bool = False, **more: Any) -> dict[str, Any]:
+    inside = {"type": "array", "items": part} if array else part
+    return {"type": "object", "properties": {"a": inside}, **more}
+
+
+def defs(**parts: Any) -> dict[str, Any]:
+    return {"$defs": parts}
+
+
 @pytest.mark.parametrize(
     "schema",
     [
         FLAT,
+        NESTED,
         {**FLAT, "additionalProperties": False, "title": "T", "$schema": "https://json-schema.org/draft/2020-12/schema"},
-        {"type": "object", "properties": {"a": {"type": "string", "enum": ["x", "y"]}}},
+        of({"type": "string", "enum": ["x", "y"]}),
+        of({"const": "x"}),
+        of({"type": ["string", "null"]}),
+        of(of({"type": "boolean"}), array=True),
+        of({"anyOf": [{"type": "null"}, of({"type": "integer"})]}),
+        of({"$ref": "#/$defs/A", "title": "A"}, **defs(A={"type": "string"}, B={"not": {}})),
         {"type": "object", "properties": {}},
     ],
 )  # fmt: skip
-def test_schemas_of_named_scalars_are_of_the_kind(schema: Any) -> None:
-    assert plain_check(compile_schema(schema)) is not None
+def test_schemas_that_say_all_there_is_are_of_the_kind(schema: Any) -> None:
+    assert quick(schema).is_valid is not None
 
 
 @pytest.mark.parametrize(
@@ -79,23 +147,38 @@ def test_schemas_of_named_scalars_are_of_the_kind(schema: Any) -> None:
     [
         {},
         {"type": "object"},
-        {"type": "object", "properties": {"a": {"type": "array"}}},
-        {"type": "object", "properties": {"a": {"type": ["string", "null"]}}},
-        {"type": "object", "properties": {"a": {"type": "string", "pattern": "x"}}},
-        {"type": "object", "properties": {"a": {}}},
-        {"type": "object", "properties": {"a": True}},
-        {"type": "object", "properties": {"a": {"type": "string"}}, "minProperties": 1},
+        of({"type": "array"}),
+        of({"type": "object"}),
+        of({"type": ["string", "array"]}),
+        of({"type": "string", "pattern": "x"}),
+        of({"type": "number", "enum": [1, 2.5]}),
+        of({"enum": [1]}),
+        of({"const": [1]}),
+        of({"enum": [None, 1], "type": ["integer", "null"]}),
+        of({"anyOf": [{"type": "integer"}, {"type": "number"}]}),
+        of({"anyOf": [{"type": "null"}]}),
+        of({"anyOf": [{"type": "string"}, {"type": "null"}], "maxLength": 1}),
+        of({"anyOf": [of({"type": "string"}), {"type": "null"}]}, array=True),
+        of({"$ref": "#"}),
+        of({"$ref": "#/$defs/A"}, **defs(A=of({"$ref": "#/$defs/A"}))),
+        of({"$ref": "#/$defs/A~1"}, **defs(**{"A~1": {"type": "string"}, "A/": {"not": {}}})),
+        of({"$ref": "#/$defs/A", "maxLength": 1}, **defs(A={"type": "string"})),
+        of({}),
+        of(True),
+        of({"type": "string"}, minProperties=1),
         {"type": "object", "properties": {f"a{n}": {"type": "string"} for n in range(50)}},
+        of(of(of(FLAT, array=True), array=True), array=True),
+        of({"enum": ["x" * 300_000, "y"]}),
         {**FLAT, "$schema": "http://json-schema.org/draft-07/schema#"},
     ],
-)
+)  # fmt: skip
 def test_all_others_are_not(schema: Any) -> None:
-    assert plain_check(compile_schema(schema)) is None
+    assert quick(schema).is_valid is None
 
 
 def test_own_bounds_hold_beside_those_of_arguments() -> None:
     narrow = {"a": {"type": "string", "maxLength": 3}, "b": {"type": "integer", "maximum": 10**30}}
-    check = plain_check(compile_schema({"type": "object", "properties": narrow}))
+    check = quick({"type": "object", "properties": narrow}).is_valid
 
     assert check is not None
     assert check({"a": "abc", "b": 5})
@@ -241,3 +324,169 @@ def test_a_shim_sees_all_calls() -> None:
     call, _ = call_of(warm(tool), {"text": "y"}, tool)
 
     assert call.arguments == {"text": "y", "count": 7}
+
+
+@pytest.mark.parametrize(
+    ("value", "is_quick"),
+    [
+        ({"text": "x", "point": {"x": 1, "y": 2.0, "names": ["a"]}, "tags": ["a", "é"]}, True),
+        ({"text": "x", "points": [{"x": 1}, {"x": 2, "names": []}], "maybe": None}, True),
+        ({"text": "x", "points": None, "share": 3.0, "kind": None, "either": "a"}, True),
+        ({"text": "x", "level": 1, "kind": "fast", "either": 3, "maybe": 5}, True),
+        ({"text": "x", "point": {"x": 1.0}}, False),
+        ({"text": "x", "level": 1.0}, False),
+        ({"text": "x", "maybe": 1.0}, False),
+        ({"text": "x", "either": 1.0}, False),
+        ({"text": "x", "points": [{"x": 1.0}]}, False),
+        ({"text": "x", "point": {"x": 1, "more": 1}}, False),
+        ({"text": "x", "point": {"x": 1, "names": ["\ud800"]}}, False),
+        ({"text": "x", "point": {"x": 1, Colour.RED: 1}}, False),
+        ({"text": "x", "points": [{"x": Level.HIGH}]}, False),
+        ({"text": "x", "points": ({"x": 1},)}, False),
+        ({"text": "x", "tags": ("a",)}, False),
+        ({"text": "x", "tags": Tags(["a"])}, False),
+        ({"text": "x", "point": Point(x=1)}, False),
+        ({"text": "x", "tags": [Colour.RED]}, False),
+        ({"text": "x", "point": {"x": 1, "names": ["a"] * 40}}, False),
+        ({"text": "x", "share": float("inf")}, False),
+        ({"text": "x", "share": Decimal(1)}, False),
+        ({"text": "x", "kind": []}, False),
+        ({Colour.RED: "x", "text": "x"}, False),
+        ({Text.TEXT: "x"}, False),
+    ],
+    ids=repr,
+)
+def test_what_holds_others_is_known_at_a_glance_too(value: Any, is_quick: bool) -> None:
+    tool = Tool("t", "d", NESTED, give)
+    prepare = warm(tool)
+    call, _ = call_of(prepare, value, tool)
+
+    assert (call.copy_of is not None) is is_quick
+    assert outcome(prepare, value, tool) == outcome(Preparing(tool, RunPolicy()), value, tool)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_quick"),
+    [
+        ('{"text": "x", "point": {"x": 1}, "points": [{"x": 1}, {"x": 2}]}', True),
+        ('{"text": "a: b", "point": {"x": 1, "names": ["c:d"]}}', True),
+        ('{"text": "\\n:", "point": {"x": 1}}', True),
+        ('{"text": "\\u003a", "point": {"x": 1}}', True),
+        ('{"text": "x", "point": {"x": 1, "x": 1}}', False),
+        ('{"text": "x", "point": {"x": 1}, "point": {"x": 1}}', False),
+        ('{"text": "\\u003a", "text": "\\u003a"}', False),
+        ('{"text": "x", "text": "\\u003a"}', False),
+        ('{"text": "x", "points": [{"x": 1, "x": 2, "names": [":"]}]}', False),
+        ('{"text": "x", "points": [{"x": 1.0}]}', False),
+        ('{"text": "x", "points": [{"x": 1e400}]}', False),
+        ('{"text": "x", "tags": [["a"]]}', False),
+    ],
+)
+def test_texts_of_what_holds_others_are_known_too(text: str, is_quick: bool) -> None:
+    tool = Tool("t", "d", NESTED, give)
+    prepare = warm(tool)
+    call, _ = call_of(prepare, text, tool)
+
+    assert (call.copy_of is not None) is is_quick
+    assert outcome(prepare, text, tool) == outcome(Preparing(tool, RunPolicy()), text, tool)
+
+
+names = st.sampled_from(["a", "b", "c:d", "é"])
+words = st.sampled_from(["", "x", ":", "\\", "\n", "é", "\U0001f600", "\ud800", "\0", "5", "null"])
+singles = st.one_of(
+    st.just({"type": "string", "maxLength": 3}),
+    st.just({"type": "integer", "minimum": 0}),
+    st.just({"type": "number"}),
+    st.just({"type": "boolean"}),
+    st.just({"type": ["integer", "null"]}),
+    st.just({"type": "integer", "enum": [0, 1]}),
+    st.just({"enum": ["x", True, None]}),
+)
+
+
+def holding(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.one_of(
+        inner.map(lambda part: {"anyOf": [part, {"type": "null"}]}),
+        inner.map(lambda part: {"type": "array", "items": part, "uniqueItems": True}),
+        objects(inner),
+    )
+
+
+def objects(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.dictionaries(names, inner, max_size=4).map(
+        lambda parts: {"type": "object", "properties": parts, "required": list(parts)[:1]}
+    )
+
+
+def values_for(part: dict[str, Any]) -> st.SearchStrategy[Any]:
+    """What fits a part of a schema, mostly."""
+    kind = part.get("type")
+    if "anyOf" in part:
+        found = st.none() | values_for(part["anyOf"][0])
+    elif kind == "array":
+        found = st.lists(values_for(part["items"]), max_size=3)
+    elif kind == "object":
+        known = {name: values_for(inner) for name, inner in part["properties"].items()}
+        found = st.fixed_dictionaries({}, optional=known)
+    else:
+        found = st.sampled_from([0, 1, 2, True, None]) | words | st.sampled_from([0.5, 1.0])
+    odd = st.sampled_from([{}, [], {"a": 1}, [1], 10**30, float("nan"), Colour.RED, ("x",)])
+    return st.integers(0, 30).flatmap(lambda roll: odd if roll == 0 else found)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[dict[str, Any], Any]:
+    schema = draw(objects(st.recursive(singles, holding, max_leaves=6)))
+    return schema, draw(values_for(schema))
+
+
+def written(value: Any, chance: Random) -> str:
+    """Write JSON in which keys may stand twice and characters be escaped."""
+    if isinstance(value, dict):
+        members = [f"{written(k, chance)}: {written(v, chance)}" for k, v in value.items()]
+        members += chance.sample(members, min(len(members), chance.random() < 0.2))
+        return f"{{{', '.join(members)}}}"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(written(item, chance) for item in value)}]"
+    text = json.dumps(value, ensure_ascii=chance.random() < 0.5)
+    return text.replace(":", "\\u003a") if chance.random() < 0.2 else text
+
+
+@settings(deadline=None)
+@given(cases(), st.randoms(use_true_random=False))
+def test_the_outcome_is_that_of_the_longer_way_for_any_schema_of_the_kind(
+    case: tuple[dict[str, Any], Any], chance: Random
+) -> None:
+    schema, value = case
+    tool = Tool("t", "d", schema, give)
+    prepare, whole = warm(tool), Preparing(tool, RunPolicy())
+
+    for given_ in (value, written(value, chance)):
+        assert outcome(prepare, given_, tool) == outcome(whole, given_, tool)
+
+
+@settings(deadline=None)
+@given(cases())
+def test_copies_share_no_container_with_what_was_given(case: tuple[dict[str, Any], Any]) -> None:
+    schema, value = case
+    tool = Tool("t", "d", schema, give)
+    call, refusal = call_of(warm(tool), value, tool)
+
+    if refusal is None and call.copy_of is not None:
+        own = call.copy_of(call.arguments)
+        assert repr(own) == repr(call.arguments)
+        held = [*containers(own), *containers(call.arguments), *containers(value)]
+        assert len({id(one) for one in held}) == len(held)
+
+
+def containers(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return [value, *(one for item in value.values() for one in containers(item))]
+    return [value, *map(containers, value)] if isinstance(value, list) else []
+
+
+def test_a_schema_that_calls_itself_in_many_ways_is_given_up_soon() -> None:
+    parts = {f"a{n}": {"$ref": f"#/$defs/D{n + 1}"} for n in range(32)}
+    defined = {f"D{n}": {"type": "object", "properties": parts} for n in range(33)}
+
+    assert quick({"type": "object", "properties": parts, "$defs": defined}).is_valid is None

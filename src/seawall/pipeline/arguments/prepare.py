@@ -23,13 +23,13 @@ from seawall.pipeline.arguments.faults.explain import HIDDEN, explain, secret_va
 from seawall.pipeline.arguments.lenient.lenient import Lenient, validation_text
 from seawall.pipeline.arguments.likeness import nearest
 from seawall.pipeline.arguments.patterns.bounds import PatternBounds, pattern_bounds
-from seawall.pipeline.arguments.quick import plain_check
+from seawall.pipeline.arguments.quick import SCALARS, Quick
 from seawall.pipeline.arguments.reading.bounds import out_of_bounds
 from seawall.pipeline.arguments.reading.reader import MAX_VALUES
 from seawall.pipeline.arguments.reading.text import (
     ArgumentTextFault,
-    flat_object,
     parse_arguments,
+    strict_object,
 )
 from seawall.pipeline.arguments.reading.text_lenient import parse_lenient
 from seawall.pipeline.convert import discreet
@@ -74,38 +74,32 @@ def preparing(
 
 def _quickly(whole: Preparing, compiled: CompiledSchema) -> Prepare:
     own_check = whole.own_check
-    is_valid: Callable[[dict[str, Any]], bool] | None = None
-    is_made = False
+    quick = Quick(compiled)
 
     def prepare(call: Invocation) -> ToolResult | None:
-        given = call.given
-        value = given if given.__class__ is dict else flat_object(given)
-        if is_valid is None or value is None or call.given_truncated:
-            return whole(call) if is_made else prepare_first(call)
-        for item in value.values():
-            kind = item.__class__
-            if kind is str:
-                if item.isascii():
-                    continue
-            elif kind is int or kind is bool:
-                continue
+        given, is_valid = call.given, quick.is_valid
+        if is_valid is None or call.given_truncated:
+            quick.make()
             return whole(call)
+        if type(given) is dict:
+            value: Any = given.copy()
+            for name, item in value.items():
+                if type(item) not in SCALARS or type(name) is not str:
+                    value[name] = taken = quick.take(name, item)
+                    if taken is None:
+                        return whole(call)
+        else:
+            value = strict_object(given)
         try:
-            if not is_valid(value):
+            if value is None or not is_valid(value):
                 return whole(call)
         except ValueError:  # what is no JSON
             return whole(call)
-        # What came as text belongs to nobody else.
-        arguments = value.copy() if value is given else value
-        call._arguments = call.flat = arguments  # noqa: SLF001  # a property takes longer than all this
-        return None if own_check is None else own_check(call, arguments)
-
-    def prepare_first(call: Invocation) -> ToolResult | None:
-        """Most tools are never called: the quick check is made when the first call comes."""
-        nonlocal is_valid, is_made
-        is_made = True
-        is_valid = plain_check(compiled)
-        return whole(call)
+        if type(given) is str and quick.loses_keys(given, value):
+            return whole(call)
+        call._arguments = value  # noqa: SLF001  # a property takes longer than all this
+        call.copy_of = quick.copy_of
+        return None if own_check is None else own_check(call, value)
 
     return prepare
 
@@ -259,10 +253,10 @@ class Preparing:
     def _own_check(self, call: Invocation, value: dict[str, Any]) -> ToolResult | None:
         check = self._tool.check
         assert check is not None  # noqa: S101  # asked before; keeps the happy path flat
-        is_flat = call.flat is not None
-        call.flat = None  # what the check binds is what the executor gets
+        copy = call.copy_of or copied
+        call.copy_of = None  # what the check binds is what the executor gets
         try:
-            call.bound, said = check(value.copy() if is_flat else copied(value))
+            call.bound, said = check(copy(value))
             issues = tuple(islice(said, MAX_ISSUES)) if said else ()
             bound = call.bound
             if not issues and isinstance(bound, dict) and not value.keys() <= bound.keys():

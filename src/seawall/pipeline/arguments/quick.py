@@ -1,53 +1,135 @@
 """Know arguments at a glance that are plainly in order, as nearly all are.
 
-Only by schemas of a few named scalars, which are said once more with the bounds of arguments in
-them. What meets that is valid, of a size to work with, and needs no mending.
+Only by schemas that say all there is: named scalars, and lists and objects of such. They are said
+once more with the bounds of arguments in them. What meets that is valid, of a size to work with,
+and needs no mending; and where containers stand in it is known before a call comes.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import re
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jsonschema_rs
+import msgspec
 
 from seawall.pipeline.arguments.patterns.bounds import PATTERNS
+from seawall.pipeline.arguments.reading.reader import MAX_BYTES
 from seawall.pipeline.arguments.schema.dialects import DRAFT_2020
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from seawall.pipeline.arguments.compiled import CompiledSchema
 
+SCALARS = frozenset((str, int, bool, float, type(None)))
+"""Types of which a value holds no other, and is no other: an enum's member is not of them."""
+
 _PROPERTIES_AT_MOST = 32
-_BOUNDS: dict[Any, dict[str, Any]] = {
-    "string": {"maxLength": 4096},
-    "integer": {"minimum": -(1 << 63), "maximum": 1 << 63},
-    "number": {"minimum": -(1 << 63), "maximum": 1 << 63},
-    "boolean": {},
-}
+_ITEMS_AT_MOST = 32
+_PARTS_AT_MOST = 256
+_LEVELS = 6
+_LONGEST = (4096, 1024, 256, 64)
+"""Characters of one text, as many as leave the largest of all values far inside the bounds."""
+_VALUE = 64
+"""Bytes that a value costs besides its text; so there cannot be too many either."""
+_WIDEST = 4
+"""Bytes of a character."""
+
+_INTEGRAL = "seawall:integral"
+_INTEGRALS = jsonschema_rs.Registry(
+    [
+        (
+            _INTEGRAL,
+            {
+                # To draft 4, unlike those after it, 3.0 is no integer: such may have to be mended.
+                "$schema": "http://json-schema.org/draft-04/schema#",
+                "type": ["integer", "string", "boolean", "null"],
+            },
+        )
+    ]
+)
+_READ = {"not": {"const": "\0"}}
+"""Has a text looked at, and so refused with ValueError if halves of characters are in it."""
+_WITHIN = {"minimum": -(1 << 63), "maximum": 1 << 63}
 _REMARKS = frozenset(
     ("title", "description", "default", "examples", "deprecated", "$comment", "$schema")
 )
-_AROUND = _REMARKS | {"type", "properties", "required", "additionalProperties"}
-_INSIDE = _REMARKS | {"type", "enum", "minLength", "maxLength", "minimum", "maximum", "format"}
+_OF_OBJECTS = _REMARKS | {"type", "properties", "required", "additionalProperties"}
+_OF_LISTS = _REMARKS | {"type", "items", "minItems", "maxItems", "uniqueItems"}
+_OF_SCALARS = _REMARKS | {
+    *("type", "enum", "const", "minLength", "maxLength", "minimum", "maximum", "format")
+}
+_OF_OPTIONAL = _REMARKS | {"anyOf"}
+_OF_REFERENCES = _REMARKS | {"$ref"}
+_NULL = {"type": "null"}
+_DEFINED = re.compile(r"#/\$defs/([\w.-]+)")
+_SIMPLE = frozenset(("string", "integer", "number", "boolean", "null"))
+_OF_ONE_SPELLING = frozenset((str, bool, type(None)))
+"""Types of choices that nothing else is equal to: 1 is 1.0, too."""
+
+_encode = msgspec.json.Encoder().encode
 
 
-def plain_check(compiled: CompiledSchema) -> Callable[[dict[str, Any]], bool] | None:
-    """Give a check for what is plainly in order; None if the schema is not of the kind.
+class Quick:
+    """What knows the arguments of one tool at a glance, if its schema is of the kind."""
 
-    For an object of ASCII texts, integers and booleans: more it does not look at. Raises ValueError
-    for names that are none.
-    """
-    schema = compiled.schema
-    if compiled.draft != DRAFT_2020.name or not _is_plain(schema):
+    __slots__ = ("_compiled", "_keys", "copy_of", "is_valid", "take")
+
+    is_valid: Callable[[dict[str, Any]], bool] | None
+    """None if nothing is known. For exact types; raises ValueError for texts that are no JSON."""
+    take: Callable[[Any, Any], Any]
+    """Copies what is no scalar, by its name; None if it is not what the schema has there."""
+    copy_of: Callable[[dict[str, Any]], dict[str, Any]]
+    """Copies valid arguments, and the containers in them."""
+
+    def __init__(self, compiled: CompiledSchema) -> None:
+        self._compiled: CompiledSchema | None = compiled
+        self.is_valid = None
+
+    def make(self) -> None:
+        """Look at the schema, once. Most tools are never called: this is for the first call."""
+        if self._compiled is None:
+            return
+        compiled, self._compiled = self._compiled, None
+        shape = _shape(compiled) if compiled.draft == DRAFT_2020.name else None
+        if shape is not None and shape.member and shape.copy and shape.keys:
+            self.take, self.copy_of, self._keys = shape.member, shape.copy, shape.keys
+            self.is_valid = _validator(shape.schema, compiled)
+
+    def loses_keys(self, text: str, value: dict[str, Any]) -> bool:
+        """Whether strict JSON may have repeated a key, of which its valid `value` has the last.
+
+        Each member has one colon of its own. As many as keys that are left, or as in the text of
+        what is left: none was lost.
+        """
+        colons = text.count(":")
+        if colons == self._keys(value):
+            return False
+        return "\\u" in text or colons != _encode(value).count(b":")
+
+
+def _shape(compiled: CompiledSchema) -> _Shape | None:
+    for longest in _LONGEST:
+        try:
+            shape = _Reading(compiled.schema, longest).root()
+        except _NotPlain:
+            return None
+        if shape.largest <= MAX_BYTES:
+            return shape
+    return None
+
+
+def _validator(
+    schema: dict[str, Any], compiled: CompiledSchema
+) -> Callable[[dict[str, Any]], bool] | None:
+    if not _texts_are_read():
         return None
     try:
         return jsonschema_rs.Draft202012Validator(
-            {
-                **schema,
-                "properties": {name: _bounded(part) for name, part in schema["properties"].items()},
-                "additionalProperties": False,
-            },
+            schema,
+            registry=_INTEGRALS,
             validate_formats=compiled.assert_formats,
             pattern_options=PATTERNS,
         ).is_valid
@@ -55,22 +137,209 @@ def plain_check(compiled: CompiledSchema) -> Callable[[dict[str, Any]], bool] | 
         return None
 
 
-def _is_plain(schema: Any) -> bool:
-    if not isinstance(schema, dict) or not _AROUND.issuperset(schema):
-        return False
-    properties = schema.get("properties")
-    if schema.get("type") != "object" or not isinstance(properties, dict):
-        return False
-    return len(properties) <= _PROPERTIES_AT_MOST and all(map(_is_scalar, properties.values()))
+@cache
+def _texts_are_read() -> bool:
+    try:
+        jsonschema_rs.Draft202012Validator({"type": "string", **_READ}).is_valid("a\ud800")
+    except ValueError:
+        return True
+    return False
 
 
-def _is_scalar(part: Any) -> bool:
-    if not isinstance(part, dict) or not _INSIDE.issuperset(part):
-        return False
-    kind = part.get("type")
-    return isinstance(kind, str) and kind in _BOUNDS
+class _NotPlain(Exception):  # noqa: N818  # says what a part is, and never leaves this module
+    """A part of a schema says more than is understood here."""
 
 
-def _bounded(part: dict[str, Any]) -> dict[str, Any]:
-    bounds = _BOUNDS[part["type"]]
-    return {**bounds, **part} if bounds.keys().isdisjoint(part) else {"allOf": [part, bounds]}
+class _Shape(NamedTuple):
+    """What is known of the values at one place."""
+
+    schema: dict[str, Any]
+    largest: int
+    """Bytes of the largest that are valid."""
+    take: Callable[[Any], Any] | None = None
+    copy: Callable[[Any], Any] | None = None
+    keys: Callable[[Any], int] | None = None
+    member: Callable[[Any, Any], Any] | None = None
+    is_optional: bool = False
+
+
+class _Reading:
+    """Reads one schema, part by part."""
+
+    def __init__(self, schema: Any, longest: int) -> None:
+        self._schema = schema
+        self._longest = longest
+        self._parts_left = _PARTS_AT_MOST
+
+    def root(self) -> _Shape:
+        schema = self._schema
+        if not isinstance(schema, dict) or schema.get("type") != "object":
+            raise _NotPlain
+        return self._object({key: part for key, part in schema.items() if key != "$defs"}, _LEVELS)
+
+    def _part(self, part: Any, levels: int) -> _Shape:
+        self._parts_left -= 1
+        if not isinstance(part, dict) or not levels or self._parts_left < 0:
+            raise _NotPlain
+        if "$ref" in part:
+            return self._part(self._referred(part), levels - 1)
+        if "anyOf" in part:
+            return self._optional(part, levels - 1)
+        kind = part.get("type")
+        if kind == "object":
+            return self._object(part, levels - 1)
+        return self._list(part, levels - 1) if kind == "array" else self._scalar(part)
+
+    def _referred(self, part: dict[str, Any]) -> Any:
+        found = _DEFINED.fullmatch(part["$ref"])
+        if found is None or not _OF_REFERENCES.issuperset(part):
+            raise _NotPlain
+        return self._schema.get("$defs", {}).get(found[1])
+
+    def _optional(self, part: dict[str, Any], levels: int) -> _Shape:
+        """Read what is one thing or null."""
+        others = [branch for branch in part["anyOf"] if branch != _NULL]
+        if len(others) != 1 or not _OF_OPTIONAL.issuperset(part):
+            raise _NotPlain
+        shape = self._part(others[0], levels)
+        return shape._replace(schema={"anyOf": [shape.schema, _NULL]}, is_optional=True)
+
+    def _object(self, part: dict[str, Any], levels: int) -> _Shape:
+        properties = part.get("properties")
+        if not isinstance(properties, dict) or not _OF_OBJECTS.issuperset(part):
+            raise _NotPlain
+        if len(properties) > _PROPERTIES_AT_MOST:
+            raise _NotPlain
+        shapes = {name: self._part(inside, levels) for name, inside in properties.items()}
+        inner = {name: shape.take for name, shape in shapes.items() if shape.take}
+        copies = [(name, shape.copy) for name, shape in shapes.items() if shape.copy]
+        counts = [(name, shape.keys) for name, shape in shapes.items() if shape.keys]
+        member = _taking_member(inner)
+        return _Shape(
+            {
+                **part,
+                "properties": {name: shape.schema for name, shape in shapes.items()},
+                "additionalProperties": False,
+            },
+            sum(_WIDEST * len(name) + shape.largest for name, shape in shapes.items()) + _VALUE,
+            _taking_object(member),
+            _copying_object(copies) if copies else dict.copy,
+            _counting_object(counts) if counts else len,
+            member,
+        )
+
+    def _list(self, part: dict[str, Any], levels: int) -> _Shape:
+        if not _OF_LISTS.issuperset(part):
+            raise _NotPlain
+        shape = self._part(part.get("items"), levels)
+        if shape.take is not None and shape.is_optional:
+            raise _NotPlain
+        most = min(part.get("maxItems", _ITEMS_AT_MOST), _ITEMS_AT_MOST)
+        return _Shape(
+            {**part, "items": shape.schema, "maxItems": most},
+            _ITEMS_AT_MOST * shape.largest + _VALUE,
+            _taking_list(shape.take),
+            _copying_list(shape.copy),
+            None if shape.keys is None else _counting_list(shape.keys),
+        )
+
+    def _scalar(self, part: dict[str, Any]) -> _Shape:
+        if not _OF_SCALARS.issuperset(part):
+            raise _NotPlain
+        named = part.get("type", [])
+        kinds = {named} if isinstance(named, str) else {*named}
+        choices = part.get("enum", [part["const"]] if "const" in part else None)
+        if choices is not None and kinds != {"integer"}:
+            return self._choice(part, choices)
+        bounds = self._bounds_of(kinds)
+        schema = {**part, **bounds} if bounds.keys().isdisjoint(part) else {"allOf": [part, bounds]}
+        return _Shape(schema, _VALUE + _WIDEST * bounds.get("maxLength", 0))
+
+    @staticmethod
+    def _choice(part: dict[str, Any], choices: list[Any]) -> _Shape:
+        if not _OF_ONE_SPELLING.issuperset(map(type, choices)):
+            raise _NotPlain
+        longest = max((len(choice) for choice in choices if type(choice) is str), default=0)
+        return _Shape(part, _VALUE + _WIDEST * longest)
+
+    def _bounds_of(self, kinds: set[str]) -> dict[str, Any]:
+        if not kinds or not kinds <= _SIMPLE:
+            raise _NotPlain
+        bounds: dict[str, Any] = {}
+        if "string" in kinds:
+            bounds |= {"maxLength": self._longest, **_READ}
+        if "integer" in kinds or "number" in kinds:
+            bounds |= _WITHIN
+        if "integer" in kinds and "number" not in kinds:
+            bounds["$ref"] = _INTEGRAL
+        return bounds
+
+
+def _taking_member(inner: Mapping[str, Callable[[Any], Any]]) -> Callable[[Any, Any], Any]:
+    def take(name: Any, item: Any) -> Any:
+        # A name of another type may say of itself what it likes.
+        return inner[name](item) if type(name) is str and name in inner else None
+
+    return take
+
+
+def _taking_object(take_member: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
+    def take(value: Any) -> Any:
+        if type(value) is not dict or len(value) > _PROPERTIES_AT_MOST:
+            return None
+        taken = value.copy()
+        for name, item in taken.items():
+            if type(item) not in SCALARS or type(name) is not str:
+                taken[name] = found = take_member(name, item)
+                if found is None:
+                    return None
+        return taken
+
+    return take
+
+
+def _taking_list(take: Callable[[Any], Any] | None) -> Callable[[Any], Any]:
+    def take_scalars(items: Any) -> Any:
+        if type(items) is not list or len(items) > _ITEMS_AT_MOST:
+            return None
+        return items.copy() if SCALARS.issuperset(map(type, items)) else None
+
+    def take_containers(items: Any) -> Any:
+        if type(items) is not list or len(items) > _ITEMS_AT_MOST:
+            return None
+        taken = list(map(take, items))  # type: ignore[arg-type]  # asked below
+        return None if None in taken else taken
+
+    return take_scalars if take is None else take_containers
+
+
+def _copying_object(inner: list[tuple[str, Callable[[Any], Any]]]) -> Callable[[Any], Any]:
+    def copy(value: dict[str, Any]) -> dict[str, Any]:
+        made = value.copy()
+        for name, copied in inner:
+            item = value.get(name)
+            if item is not None:
+                made[name] = copied(item)
+        return made
+
+    return copy
+
+
+def _copying_list(copied: Callable[[Any], Any] | None) -> Callable[[Any], Any]:
+    return list.copy if copied is None else lambda items: list(map(copied, items))
+
+
+def _counting_object(inner: list[tuple[str, Callable[[Any], int]]]) -> Callable[[Any], int]:
+    def count(value: dict[str, Any]) -> int:
+        found = len(value)
+        for name, counted in inner:
+            item = value.get(name)
+            if item is not None:
+                found += counted(item)
+        return found
+
+    return count
+
+
+def _counting_list(counted: Callable[[Any], int]) -> Callable[[Any], int]:
+    return lambda items: sum(map(counted, items))

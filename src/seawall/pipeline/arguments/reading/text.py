@@ -37,6 +37,7 @@ __all__ = [
     "goes_deeper",
     "parse_arguments",
     "read",
+    "strict_object",
 ]
 
 FENCE = "code fence"
@@ -74,15 +75,21 @@ def parse_arguments(text: str, *, repair: bool) -> tuple[Any, tuple[str, ...]]:
     return value, repaired
 
 
-def flat_object(text: Any) -> dict[str, Any] | None:
-    """Give what a short text says, if it is certain at a glance that this is a flat object."""
-    if text.__class__ is not str or len(text) > _SHORT:
+def strict_object(text: Any) -> dict[str, Any] | None:
+    """Give the object that a short text is in strict JSON; of repeated keys it has the last."""
+    if type(text) is not str or len(text) > _SHORT:
         return None
     try:
         value = _strict(text)
     except _NOT_STRICT:
         return None
-    return value if value.__class__ is dict and _plainly_flat(text, value) else None
+    return value if type(value) is dict else None
+
+
+def flat_object(text: str) -> dict[str, Any] | None:
+    """Give what a short text says, if it is certain at a glance that this is a flat object."""
+    value = strict_object(text)
+    return None if value is None or not _plainly_flat(text, value) else value
 
 
 def read(text: str, *, repair: bool, depth: int = MAX_DEPTH) -> tuple[Any, tuple[str, ...]]:
