@@ -25,6 +25,28 @@ approvals and digests are about the JSON arguments all the same.
 """
 
 
+class ImpliedCheck(msgspec.Struct, frozen=True, eq=False):
+    """A check that adds nothing to a schema: what meets that in exact types always passes.
+
+    Exact are the types of JSON, and 3.0 is no integer. Where the schema is the tool's, such
+    arguments are not given to the check, but bound for each attempt.
+    """
+
+    check: Check
+    """Asked about all others."""
+    schema: Mapping[str, Any]
+    """What it adds nothing to; compared by identity."""
+    bind: Callable[[dict[str, Any]], Any]
+    """Makes of such arguments what the check gives: a new object, with the same containers in it.
+
+    They must not be changed by it, and are copied before if they hold containers.
+    """
+
+    def __call__(self, arguments: dict[str, Any]) -> tuple[Any, tuple[Issue, ...]]:
+        """Do as any check does."""
+        return self.check(arguments)
+
+
 class Tool(msgspec.Struct, frozen=True, eq=False):
     """Something a model can call. Compared by identity: two tools may share all their fields."""
 

@@ -75,8 +75,8 @@ def executing(
         try:
             if directly:
                 call.started = call.begun = True
-                copy_of = call.copy_of
-                own = _own(call) if copy_of is None else copy_of(call._arguments)  # noqa: SLF001  # a frame less
+                own_of = call.own_of
+                own = _own(call) if own_of is None else own_of(call._arguments)  # noqa: SLF001  # a frame less
                 value = await executor(own, context)
             else:
                 value = await run(call, context)
@@ -171,7 +171,7 @@ def _own(call: Invocation) -> Any:
     """What this attempt may change as it likes: the next one begins with the same."""
     bound = call.bound
     if bound is None:
-        return (call.copy_of or copied)(call.arguments)
+        return (call.own_of or copied)(call.arguments)
     return bound.__class__(copied(bound)) if isinstance(bound, dict) else bound
 
 

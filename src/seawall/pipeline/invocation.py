@@ -72,8 +72,8 @@ class Invocation:
     """Monotonic seconds after which nothing of this call is begun."""
     timeout_s: float | None
     """The caller's own limit for each attempt, instead of the policy's."""
-    copy_of: Callable[[dict[str, Any]], dict[str, Any]] | None
-    """Copies the arguments, where it is known which containers are in them."""
+    own_of: Callable[[dict[str, Any]], Any] | None
+    """Makes what an attempt gets of the arguments, where the schema says all about them."""
     _arguments: Any
     mended: tuple[str, ...]
     """What was mended in the arguments, as in `Span.mended`."""
@@ -99,7 +99,6 @@ class Invocation:
         "call_id",
         "cancel_reason",
         "close_attempt",
-        "copy_of",
         "deadline",
         "decided",
         "depth",
@@ -117,6 +116,7 @@ class Invocation:
         "mended",
         "on_progress",
         "outer",
+        "own_of",
         "pipeline",
         "policy",
         "prepare",
@@ -159,7 +159,7 @@ class Invocation:
         self.arrived = arrived
         """Monotonic seconds."""
         self.deadline = self.timeout_s = None
-        self._arguments = self.copy_of = None
+        self._arguments = self.own_of = None
         self.bound: Any = None
         """What the executor gets instead of the JSON arguments, from the tool's own check."""
         self.unprepared = True
@@ -266,7 +266,7 @@ class Invocation:
     def rewrite(self, arguments: Mapping[str, Any]) -> ToolResult | None:
         """Take other arguments and prepare them anew; the refusal if they are no good."""
         self.given = arguments
-        self._arguments = self.copy_of = self.bound = self.digest = None
+        self._arguments = self.own_of = self.bound = self.digest = None
         self.mended = self.ignored = ()
         self.unprepared = True
         return self.prepared()
@@ -288,7 +288,7 @@ class Invocation:
     @arguments.setter
     def arguments(self, value: dict[str, Any]) -> None:
         self._arguments = value
-        self.copy_of = None
+        self.own_of = None
 
     def as_prepared(self) -> Prepared:
         """What policies, hooks and people are shown. Call after `prepared()` gave None."""
@@ -340,7 +340,6 @@ _OF_ALL_ATTEMPTS = (
     "batch_id",
     "bound",
     "close_attempt",
-    "copy_of",
     "deadline",
     "depth",
     "digest",
@@ -351,6 +350,7 @@ _OF_ALL_ATTEMPTS = (
     "mended",
     "on_progress",
     "outer",
+    "own_of",
     "pipeline",
     "rated",
     "refusal",

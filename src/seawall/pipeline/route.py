@@ -319,7 +319,7 @@ class Route:
             make = self._digest
             if make is None:
                 make = self._digest = self._digester.for_tool(self.tool.name)
-            known = call.known_arguments() if call.copy_of is None else call._arguments  # noqa: SLF001  # a frame less
+            known = call.known_arguments() if call.own_of is None else call._arguments  # noqa: SLF001  # a frame less
             found = call.digest = make(known if call.refusal is None else bounded(known))
         return found
 

@@ -16,8 +16,9 @@ from seawall.contract.annotations import Annotations, Risk
 from seawall.contract.errors import ConfigurationError, Fault
 from seawall.contract.failure import Failure, FailureCode, Issue, ToolFailed
 from seawall.contract.pointer import escaped
-from seawall.contract.tool import Tool
+from seawall.contract.tool import ImpliedCheck, Tool
 from seawall.pipeline.context import ToolContext
+from seawall.registry.implied import Bound, binding
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -78,10 +79,6 @@ def _risk(text: str) -> Risk:
         raise ConfigurationError([Fault(str(error), "risk")]) from error
 
 
-class Bound(dict[str, Any]):
-    """Typed values for a function: already validated."""
-
-
 class _Signature:
     """A function's parameters as a pydantic model."""
 
@@ -96,10 +93,12 @@ class _Signature:
         self._takes_others = model.model_config["extra"] == "allow"
         self._invalid = _pydantic_error()
         self.schema = _schema(model)
+        bind = binding(model.__pydantic_core_schema__, parameters)
+        self.check = self._check if bind is None else ImpliedCheck(self._check, self.schema, bind)
         self.output_schema = _output_schema(hints.get("return"))
         self.executor = self._executor()
 
-    def check(self, arguments: Mapping[str, Any]) -> tuple[Bound | None, tuple[Issue, ...]]:
+    def _check(self, arguments: Mapping[str, Any]) -> tuple[Bound | None, tuple[Issue, ...]]:
         """Validate by pydantic: typed values, or what is wrong with them."""
         try:
             found = self._validate(arguments)
@@ -116,7 +115,7 @@ class _Signature:
 
     def _bound(self, arguments: Mapping[str, Any], context: Any) -> dict[str, Any]:
         if type(arguments) is not Bound:
-            found, issues = self.check(arguments)
+            found, issues = self._check(arguments)
             if found is None:
                 said = "; ".join(f"{issue.path[1:] or 'root'}: {issue.message}" for issue in issues)
                 raise ToolFailed(
@@ -127,6 +126,7 @@ class _Signature:
 
     def _executor(self) -> Callable[..., Any]:
         function, bound = self._function, self._bound
+        by_name = self._context is not None
         if inspect.isasyncgenfunction(function):
 
             @functools.wraps(function)
@@ -139,7 +139,9 @@ class _Signature:
 
             @functools.wraps(function)
             async def run(arguments: dict[str, Any], context: Any) -> Any:
-                return await function(**bound(arguments, context))
+                if by_name or type(arguments) is not Bound:  # else a frame less
+                    arguments = bound(arguments, context)
+                return await function(**arguments)
 
             return run
 

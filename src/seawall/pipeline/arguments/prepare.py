@@ -16,6 +16,7 @@ from seawall.contract.content import TextContent
 from seawall.contract.failure import FailureCode, Issue, dotted
 from seawall.contract.pointer import escaped
 from seawall.contract.result import ToolResult
+from seawall.contract.tool import ImpliedCheck
 from seawall.pipeline.arguments.careful.careful import Careful
 from seawall.pipeline.arguments.compiled import CompiledSchema, compile_schema
 from seawall.pipeline.arguments.faults import wording
@@ -29,7 +30,7 @@ from seawall.pipeline.arguments.reading.reader import MAX_VALUES
 from seawall.pipeline.arguments.reading.text import (
     ArgumentTextFault,
     parse_arguments,
-    strict_object,
+    plain_object,
 )
 from seawall.pipeline.arguments.reading.text_lenient import parse_lenient
 from seawall.pipeline.convert import discreet
@@ -50,7 +51,8 @@ MAX_SAID = 8
 """Faults in the one-line message; the text for the model has more."""
 
 Mend = Callable[[Any], "tuple[Any, tuple[str, ...]]"]
-
+Bind = Callable[[dict[str, Any]], Any]
+OwnCheck = Callable[["Invocation", dict[str, Any]], ToolResult | None]
 
 Prepare = Callable[["Invocation"], ToolResult | None]
 """Sets the arguments of a call, or gives the refusal; None means that they are in order."""
@@ -73,32 +75,31 @@ def preparing(
 
 
 def _quickly(whole: Preparing, compiled: CompiledSchema) -> Prepare:
-    own_check = whole.own_check
-    quick = Quick(compiled)
+    bind, own_check = whole.binding
+    quick = Quick(compiled, bind)
 
     def prepare(call: Invocation) -> ToolResult | None:
-        given, is_valid = call.given, quick.is_valid
+        given, is_valid, take = call.given, quick.is_valid, quick.take
         if is_valid is None or call.given_truncated:
             quick.make()
             return whole(call)
-        if type(given) is dict:
-            value: Any = given.copy()
-            for name, item in value.items():
-                if type(item) not in SCALARS or type(name) is not str:
-                    value[name] = taken = quick.take(name, item)
-                    if taken is None:
-                        return whole(call)
+        if type(given) is not dict:
+            value = plain_object(given)
+        elif take is not None:
+            value = take(given)
         else:
-            value = strict_object(given)
+            value = given.copy()
+            for item in value.values():
+                kind = type(item)
+                if kind is not str and kind is not int and kind not in SCALARS:
+                    return whole(call)
         try:
             if value is None or not is_valid(value):
                 return whole(call)
         except ValueError:  # what is no JSON
             return whole(call)
-        if type(given) is str and quick.loses_keys(given, value):
-            return whole(call)
         call._arguments = value  # noqa: SLF001  # a property takes longer than all this
-        call.copy_of = quick.copy_of
+        call.own_of = quick.own_of
         return None if own_check is None else own_check(call, value)
 
     return prepare
@@ -151,9 +152,12 @@ class Preparing:
         return self._mode == "lenient" or self._tool.prepare_arguments is not None
 
     @property
-    def own_check(self) -> Callable[[Invocation, dict[str, Any]], ToolResult | None] | None:
-        """The check of the tool itself, if it has one."""
-        return None if self._tool.check is None else self._own_check
+    def binding(self) -> tuple[Bind | None, OwnCheck | None]:
+        """What makes of arguments in order what the tool gets, or asks its own check about it."""
+        check = self._tool.check
+        if isinstance(check, ImpliedCheck) and check.schema is self._tool.input_schema:
+            return check.bind, None
+        return None, None if check is None else self._own_check
 
     def __call__(self, call: Invocation) -> ToolResult | None:
         """Prepare `call`: sets its arguments, or gives the refusal."""
@@ -253,8 +257,8 @@ class Preparing:
     def _own_check(self, call: Invocation, value: dict[str, Any]) -> ToolResult | None:
         check = self._tool.check
         assert check is not None  # noqa: S101  # asked before; keeps the happy path flat
-        copy = call.copy_of or copied
-        call.copy_of = None  # what the check binds is what the executor gets
+        copy = call.own_of or copied
+        call.own_of = None  # what the check binds is what the executor gets
         try:
             call.bound, said = check(copy(value))
             issues = tuple(islice(said, MAX_ISSUES)) if said else ()

@@ -12,7 +12,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jsonschema_rs
-import msgspec
 
 from seawall.pipeline.arguments.patterns.bounds import PATTERNS
 from seawall.pipeline.arguments.reading.reader import MAX_BYTES
@@ -37,29 +36,31 @@ _VALUE = 64
 _WIDEST = 4
 """Bytes of a character."""
 
-_INTEGRAL = "seawall:integral"
-_INTEGRALS = jsonschema_rs.Registry(
+_WITHIN = {"minimum": -(1 << 63), "maximum": 1 << 63}
+_NO_FLOAT = "seawall:no-float"
+_RESOURCES = jsonschema_rs.Registry(
     [
         (
-            _INTEGRAL,
+            _NO_FLOAT,
             {
                 # To draft 4, unlike those after it, 3.0 is no integer: such may have to be mended.
                 "$schema": "http://json-schema.org/draft-04/schema#",
                 "type": ["integer", "string", "boolean", "null"],
+                **_WITHIN,
             },
         )
     ]
 )
 _READ = {"not": {"const": "\0"}}
 """Has a text looked at, and so refused with ValueError if halves of characters are in it."""
-_WITHIN = {"minimum": -(1 << 63), "maximum": 1 << 63}
 _REMARKS = frozenset(
     ("title", "description", "default", "examples", "deprecated", "$comment", "$schema")
 )
 _OF_OBJECTS = _REMARKS | {"type", "properties", "required", "additionalProperties"}
 _OF_LISTS = _REMARKS | {"type", "items", "minItems", "maxItems", "uniqueItems"}
 _OF_SCALARS = _REMARKS | {
-    *("type", "enum", "const", "minLength", "maxLength", "minimum", "maximum", "format")
+    *("type", "enum", "const", "minLength", "maxLength", "format"),
+    *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
 }
 _OF_OPTIONAL = _REMARKS | {"anyOf"}
 _OF_REFERENCES = _REMARKS | {"$ref"}
@@ -69,24 +70,28 @@ _SIMPLE = frozenset(("string", "integer", "number", "boolean", "null"))
 _OF_ONE_SPELLING = frozenset((str, bool, type(None)))
 """Types of choices that nothing else is equal to: 1 is 1.0, too."""
 
-_encode = msgspec.json.Encoder().encode
-
 
 class Quick:
     """What knows the arguments of one tool at a glance, if its schema is of the kind."""
 
-    __slots__ = ("_compiled", "_keys", "copy_of", "is_valid", "take")
+    __slots__ = ("_bind", "_compiled", "is_valid", "own_of", "take")
 
     is_valid: Callable[[dict[str, Any]], bool] | None
     """None if nothing is known. For exact types; raises ValueError for texts that are no JSON."""
-    take: Callable[[Any, Any], Any]
-    """Copies what is no scalar, by its name; None if it is not what the schema has there."""
-    copy_of: Callable[[dict[str, Any]], dict[str, Any]]
-    """Copies valid arguments, and the containers in them."""
+    take: Callable[[Any], dict[str, Any] | None] | None
+    """Copies arguments of exact types, no larger than valid ones are; else gives None.
 
-    def __init__(self, compiled: CompiledSchema) -> None:
+    None if valid arguments hold scalars only.
+    """
+    own_of: Callable[[dict[str, Any]], Any]
+    """Makes what an attempt gets of valid arguments: bound, and with containers of its own."""
+
+    def __init__(
+        self, compiled: CompiledSchema, bind: Callable[[dict[str, Any]], Any] | None = None
+    ) -> None:
         self._compiled: CompiledSchema | None = compiled
-        self.is_valid = None
+        self._bind = bind
+        self.is_valid = self.take = None
 
     def make(self) -> None:
         """Look at the schema, once. Most tools are never called: this is for the first call."""
@@ -94,20 +99,16 @@ class Quick:
             return
         compiled, self._compiled = self._compiled, None
         shape = _shape(compiled) if compiled.draft == DRAFT_2020.name else None
-        if shape is not None and shape.member and shape.copy and shape.keys:
-            self.take, self.copy_of, self._keys = shape.member, shape.copy, shape.keys
+        if shape is not None and shape.copy is not None:
+            self.take = None if shape.copy is dict.copy else shape.take
+            self.own_of = shape.copy if self._bind is None else _binding(self._bind, shape.copy)
             self.is_valid = _validator(shape.schema, compiled)
 
-    def loses_keys(self, text: str, value: dict[str, Any]) -> bool:
-        """Whether strict JSON may have repeated a key, of which its valid `value` has the last.
 
-        Each member has one colon of its own. As many as keys that are left, or as in the text of
-        what is left: none was lost.
-        """
-        colons = text.count(":")
-        if colons == self._keys(value):
-            return False
-        return "\\u" in text or colons != _encode(value).count(b":")
+def _binding(
+    bind: Callable[[dict[str, Any]], Any], copy: Callable[[Any], dict[str, Any]]
+) -> Callable[[dict[str, Any]], Any]:
+    return bind if copy is dict.copy else lambda arguments: bind(copy(arguments))
 
 
 def _shape(compiled: CompiledSchema) -> _Shape | None:
@@ -129,7 +130,7 @@ def _validator(
     try:
         return jsonschema_rs.Draft202012Validator(
             schema,
-            registry=_INTEGRALS,
+            registry=_RESOURCES,
             validate_formats=compiled.assert_formats,
             pattern_options=PATTERNS,
         ).is_valid
@@ -157,9 +158,9 @@ class _Shape(NamedTuple):
     largest: int
     """Bytes of the largest that are valid."""
     take: Callable[[Any], Any] | None = None
+    """Copies a container of exact types, no larger than valid ones are; else gives None."""
     copy: Callable[[Any], Any] | None = None
-    keys: Callable[[Any], int] | None = None
-    member: Callable[[Any, Any], Any] | None = None
+    """Copies a valid container."""
     is_optional: bool = False
 
 
@@ -213,8 +214,6 @@ class _Reading:
         shapes = {name: self._part(inside, levels) for name, inside in properties.items()}
         inner = {name: shape.take for name, shape in shapes.items() if shape.take}
         copies = [(name, shape.copy) for name, shape in shapes.items() if shape.copy]
-        counts = [(name, shape.keys) for name, shape in shapes.items() if shape.keys]
-        member = _taking_member(inner)
         return _Shape(
             {
                 **part,
@@ -222,10 +221,8 @@ class _Reading:
                 "additionalProperties": False,
             },
             sum(_WIDEST * len(name) + shape.largest for name, shape in shapes.items()) + _VALUE,
-            _taking_object(member),
+            _taking_object(inner),
             _copying_object(copies) if copies else dict.copy,
-            _counting_object(counts) if counts else len,
-            member,
         )
 
     def _list(self, part: dict[str, Any], levels: int) -> _Shape:
@@ -240,7 +237,6 @@ class _Reading:
             _ITEMS_AT_MOST * shape.largest + _VALUE,
             _taking_list(shape.take),
             _copying_list(shape.copy),
-            None if shape.keys is None else _counting_list(shape.keys),
         )
 
     def _scalar(self, part: dict[str, Any]) -> _Shape:
@@ -268,29 +264,24 @@ class _Reading:
         bounds: dict[str, Any] = {}
         if "string" in kinds:
             bounds |= {"maxLength": self._longest, **_READ}
-        if "integer" in kinds or "number" in kinds:
+        if "number" in kinds:
             bounds |= _WITHIN
-        if "integer" in kinds and "number" not in kinds:
-            bounds["$ref"] = _INTEGRAL
+        elif "integer" in kinds:
+            bounds["$ref"] = _NO_FLOAT
         return bounds
 
 
-def _taking_member(inner: Mapping[str, Callable[[Any], Any]]) -> Callable[[Any, Any], Any]:
-    def take(name: Any, item: Any) -> Any:
-        # A name of another type may say of itself what it likes.
-        return inner[name](item) if type(name) is str and name in inner else None
-
-    return take
-
-
-def _taking_object(take_member: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
+def _taking_object(inner: Mapping[str, Callable[[Any], Any]]) -> Callable[[Any], Any]:
     def take(value: Any) -> Any:
         if type(value) is not dict or len(value) > _PROPERTIES_AT_MOST:
             return None
         taken = value.copy()
         for name, item in taken.items():
-            if type(item) not in SCALARS or type(name) is not str:
-                taken[name] = found = take_member(name, item)
+            # A name of another type may say of itself what it likes.
+            if type(name) is not str:
+                return None
+            if type(item) not in SCALARS:
+                taken[name] = found = inner[name](item) if name in inner else None
                 if found is None:
                     return None
         return taken
@@ -327,19 +318,3 @@ def _copying_object(inner: list[tuple[str, Callable[[Any], Any]]]) -> Callable[[
 
 def _copying_list(copied: Callable[[Any], Any] | None) -> Callable[[Any], Any]:
     return list.copy if copied is None else lambda items: list(map(copied, items))
-
-
-def _counting_object(inner: list[tuple[str, Callable[[Any], int]]]) -> Callable[[Any], int]:
-    def count(value: dict[str, Any]) -> int:
-        found = len(value)
-        for name, counted in inner:
-            item = value.get(name)
-            if item is not None:
-                found += counted(item)
-        return found
-
-    return count
-
-
-def _counting_list(counted: Callable[[Any], int]) -> Callable[[Any], int]:
-    return lambda items: sum(map(counted, items))

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seawall.pipeline.arguments.reading.reader import MAX_READ_SLOWLY
@@ -17,6 +17,7 @@ from seawall.pipeline.arguments.reading.text import (
     MAX_VALUES,
     ArgumentTextFault,
     parse_arguments,
+    plain_object,
     read,
 )
 
@@ -421,3 +422,46 @@ def test_any_text_gives_a_value_or_a_fault(text: str) -> None:
             continue
         assert repair or not repaired
         msgspec.json.encode(value)
+
+
+KEYS = ('"a"', '"b"', '":"', r'"\u003a"', r'"\u003A"', r'"\\u003a"', r'"\u0061"', '"\\n:"')
+members = st.sampled_from(KEYS)
+object_texts = st.recursive(
+    st.sampled_from([*KEYS, "1", "-0", "2.50", "1e400", "9" * 30, "null", "é", '"\ud800"', "{}"]),
+    lambda inner: (
+        st.lists(inner, max_size=3).map(lambda parts: f"[{', '.join(parts)}]")
+        | st.lists(st.tuples(members, inner), max_size=4).map(
+            lambda parts: f"{{{', '.join(f'{key}: {part}' for key, part in parts)}}}"
+        )
+    ),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=500)
+@given(object_texts)
+def test_what_is_certain_at_a_glance_is_what_a_careful_reader_finds(text: str) -> None:
+    plain = plain_object(text)
+
+    if plain is not None:
+        assert repr(read(text, repair=False)) == repr((plain, ()))
+
+
+@pytest.mark.parametrize(
+    ("text", "is_certain"),
+    [
+        ('{"a": {"b": [1, {"c": "d: e"}]}}', True),
+        (r'{"a": {"b": "\u00e9\":\\"}}', True),
+        ('{"a": 1, "a": 1}', False),
+        ('{"a": {"b": 1, "b": 1}}', False),
+        (r'{"a": {"b": 1, "\u0062": 1}}', False),
+        (r'{"a": "\u003a", "a": "\u003a"}', False),
+        (r'{"a": {"b": "\u003A", "b": 1}}', False),
+        (f'{{"a": {"[" * MAX_DEPTH}{"]" * MAX_DEPTH}}}', False),
+        (f'{{"a": {{"b": "{"x" * 5_000}"}}}}', False),
+        ('["a"]', False),
+        ('{"a": {"b": 1},}', False),
+    ],
+)
+def test_what_nobody_doubts_is_known_at_a_glance(text: str, is_certain: bool) -> None:
+    assert (plain_object(text) is not None) is is_certain

@@ -33,11 +33,10 @@ __all__ = [
     "brackets_of",
     "check_count",
     "check_size",
-    "flat_object",
     "goes_deeper",
     "parse_arguments",
+    "plain_object",
     "read",
-    "strict_object",
 ]
 
 FENCE = "code fence"
@@ -52,7 +51,8 @@ _SHORT = 2048
 _BLANK = " \t\r\n"
 
 _strict = msgspec.json.Decoder().decode
-_NOT_STRICT = (msgspec.DecodeError, UnicodeEncodeError, RecursionError)
+_written = msgspec.json.Encoder().encode
+_NOT_STRICT = (msgspec.DecodeError, UnicodeEncodeError, RecursionError, OverflowError)
 
 # Begun at the first digit of a run only: else long runs take quadratic time.
 _LONG_NUMBER = re.compile(rf"(?<![0-9])[0-9]{{{MAX_DIGITS + 1}}}")
@@ -66,30 +66,26 @@ def parse_arguments(text: str, *, repair: bool) -> tuple[Any, tuple[str, ...]]:
     Blank text and the JSON texts `null` and `""` are an empty object. The value may be
     any JSON value; whether it is an object is for the caller to ask.
     """
-    flat = flat_object(text)
-    if flat is not None:
-        return flat, ()
+    plain = plain_object(text)
+    if plain is not None:
+        return plain, ()
     value, repaired = read(text, repair=repair)
     if value is None or (isinstance(value, str) and not value.strip()):
         return {}, repaired
     return value, repaired
 
 
-def strict_object(text: Any) -> dict[str, Any] | None:
-    """Give the object that a short text is in strict JSON; of repeated keys it has the last."""
+def plain_object(text: Any) -> dict[str, Any] | None:
+    """Give the object that a short text says in strict JSON, if that is certain at a glance."""
     if type(text) is not str or len(text) > _SHORT:
         return None
     try:
         value = _strict(text)
+        if type(value) is not dict or _may_lose_keys(text, value):
+            return None
     except _NOT_STRICT:
         return None
-    return value if type(value) is dict else None
-
-
-def flat_object(text: str) -> dict[str, Any] | None:
-    """Give what a short text says, if it is certain at a glance that this is a flat object."""
-    value = strict_object(text)
-    return None if value is None or not _plainly_flat(text, value) else value
+    return value if text.count("[") + text.count("{") <= MAX_DEPTH else None
 
 
 def read(text: str, *, repair: bool, depth: int = MAX_DEPTH) -> tuple[Any, tuple[str, ...]]:
@@ -110,12 +106,17 @@ def read(text: str, *, repair: bool, depth: int = MAX_DEPTH) -> tuple[Any, tuple
     return value, tuple(repaired)
 
 
-def _plainly_flat(text: str, value: dict[str, Any]) -> bool:
-    """Whether it is certain at a glance that no key was repeated and nothing is deep.
+def _may_lose_keys(text: str, value: dict[str, Any]) -> bool:
+    """Whether a key may have been repeated, of which `value` has the last one.
 
-    Each member has one colon of its own. As many colons as keys that are left: none was lost.
+    Each member has one colon of its own. As many as keys that are left, or as in the text of what
+    is left: none was lost.
     """
-    return text.count(":") == len(value) and text.count("[") < MAX_DEPTH
+    colons = text.count(":")
+    if colons == len(value):
+        return False
+    is_escaped = "\\u003a" in text or "\\u003A" in text
+    return is_escaped or colons != _written(value).count(b":")
 
 
 def check_size(text: str) -> None:
