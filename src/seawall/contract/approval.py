@@ -111,6 +111,8 @@ class Frozen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     execution: str | None = None
     withdrawn: float | None = None
     withdrawn_by: str = ""
+    instead: str = ""
+    """The request for the same call that was kept, if this one was withdrawn as one too many."""
     expired: float | None = None
     """When somebody ended the wait before its time."""
     owner: str = ""

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from seawall import Annotations, Pipeline, Session
-from seawall.contract.approval import ApprovalStatus
+from seawall.contract.approval import ApprovalConflict, ApprovalStatus
 from seawall.orchestration.approvals.sharing import Sharing
 
 if TYPE_CHECKING:
@@ -78,10 +78,34 @@ async def test_calls_made_at_once_share_one_request(place: Place) -> None:
 async def test_processes_that_ask_at_once_keep_the_same_request(place: Place) -> None:
     pipelines = [sharing(place) for _ in range(3)]
 
-    await asyncio.gather(*(asked(one, table="t") for one in pipelines))
+    told = await asyncio.gather(*(asked(one, table="t") for one in pipelines))
 
     (kept,) = await pipelines[0].approvals.list("pending")
+    assert {(await pipelines[0].approvals.kept(one)).id for one in told} == {kept.id}
     assert {await asked(one, table="t") for one in pipelines} == {kept.id}
+
+
+async def test_a_request_that_is_one_too_many_says_which_is_kept(place: Place) -> None:
+    pipeline = place.pipeline()
+    surplus, kept = [await asked(pipeline, table="t") for _ in range(2)]
+    await pipeline.approvals.supersede(surplus, kept)
+
+    assert (await pipeline.approvals.kept(surplus)).id == kept
+    with pytest.raises(ApprovalConflict, match=f"{kept} is kept for the same call"):
+        await pipeline.approvals.approve(surplus)
+    (refusal,) = (await pipeline.resume(surplus)).results
+    assert kept in refusal.text
+    assert place.effects == []
+
+
+async def test_what_was_answered_is_not_one_too_many(place: Place) -> None:
+    pipeline = place.pipeline()
+    answered, other = [await asked(pipeline, table="t") for _ in range(2)]
+    await pipeline.approvals.approve(answered)
+
+    with pytest.raises(ApprovalConflict, match="not one too many"):
+        await pipeline.approvals.supersede(answered, other)
+    assert (await pipeline.approvals.kept(answered)).id == answered
 
 
 async def test_a_tool_that_changed_is_asked_about_anew(memory: Place) -> None:

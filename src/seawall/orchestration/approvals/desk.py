@@ -29,7 +29,14 @@ from seawall.orchestration.approvals.entries import noting
 from seawall.orchestration.approvals.freezing import Freezer
 from seawall.orchestration.approvals.kept import Envelope
 from seawall.orchestration.approvals.settings import ApprovalSettings
-from seawall.orchestration.approvals.transitions import Decide, Expire, Read, Tell, Withdraw
+from seawall.orchestration.approvals.transitions import (
+    Decide,
+    Expire,
+    Read,
+    Supersede,
+    Tell,
+    Withdraw,
+)
 from seawall.pipeline.foreign import guarded_async, log
 from seawall.stores.approvals import approvals_in
 
@@ -157,6 +164,12 @@ class Approvals:
         step = Withdraw(now=now, by=by[:MAX_BY])
         return await self._changed(batch_id, step, "withdrawn", by, "", now)
 
+    async def supersede(self, approval_id: str, instead: str) -> None:
+        """Take back a request that waits, as one for the same call is kept `instead`."""
+        now = self.clock.wall()
+        why = f"{instead} is kept for the same call"
+        await self._changed(approval_id, Supersede(instead, now=now), "withdrawn", "", why, now)
+
     async def expire(self, approval_id: str | None = None) -> int:
         """End the wait of one request now, or write down all whose time is over; how many.
 
@@ -177,6 +190,13 @@ class Approvals:
         if found is None or not _has(found, position):
             raise ApprovalNotFound(approval_id)
         return found
+
+    async def kept(self, approval_id: str) -> Frozen:
+        """Give the record that counts: of a request that was one too many, the one kept instead."""
+        frozen = await self.frozen(approval_id)
+        while frozen.instead:
+            frozen = await self.frozen(frozen.instead)
+        return frozen
 
     async def envelope(self, frozen: Frozen) -> Envelope:
         """Give what is kept beside a record."""

@@ -59,6 +59,9 @@ def not_taken(call: FrozenCall) -> ToolResult:
 
 def refusals(frozen: Frozen, status: ApprovalStatus) -> tuple[ToolResult, ...]:
     """Refuse all calls of a request in this state; of a denied one, the denial goes to its own."""
+    if status is ApprovalStatus.WITHDRAWN and frozen.instead:
+        said = f"the request was one too many; {frozen.instead} is kept for the same call"
+        return tuple(refused(call, OF_STATUS[status], said) for call in frozen.calls)
     return tuple(_refusal(call, status) for call in frozen.calls)
 
 

@@ -84,11 +84,13 @@ class Sharing:
         waiting = [one for one in live if one.status is ApprovalStatus.PENDING]
         further = [one for one in live if one.status is not ApprovalStatus.PENDING]
         kept = min(further or waiting, key=_place, default=None)
+        if kept is None:
+            return made
         for other in waiting:
             if other is not kept:
                 with contextlib.suppress(ApprovalConflict):
-                    await self._approvals.withdraw(other.frozen.id)
-        return made if kept is None else kept.frozen.id
+                    await self._approvals.supersede(other.frozen.id, kept.frozen.id)
+        return kept.frozen.id
 
 
 _WAITING = frozenset({ApprovalStatus.PENDING, ApprovalStatus.APPROVED})

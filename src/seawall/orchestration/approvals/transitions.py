@@ -77,6 +77,27 @@ class Withdraw:
         return replace(frozen, withdrawn=self._now, withdrawn_by=self._by)
 
 
+class Supersede:
+    """Take back a request that is one too many: another one for the same call is kept.
+
+    Only while it waits. Of two that see the same two requests at different times each could
+    otherwise take back the other's choice, and none would be left.
+    """
+
+    name = "supersede"
+
+    def __init__(self, instead: str, *, now: float) -> None:
+        self._instead = instead
+        self._now = now
+
+    def __call__(self, frozen: Frozen) -> Frozen:
+        """Give the record withdrawn, with the id of the one that counts."""
+        status = frozen.status(self._now)
+        if status is not ApprovalStatus.PENDING:
+            raise conflict(frozen, status, "is not one too many any more")
+        return replace(frozen, withdrawn=self._now, instead=self._instead)
+
+
 class Expire:
     """Write down that the time is over; `at_once` ends it before its time."""
 
@@ -303,6 +324,7 @@ REASONS = {
 def conflict(frozen: Frozen, status: ApprovalStatus, said: str) -> ApprovalConflict:
     """Say what stands in the way."""
     reason = REASONS.get(status, "approval_used")
+    kept = f"; {frozen.instead} is kept for the same call" if frozen.instead else ""
     return ApprovalConflict(
-        f"approval {frozen.id} is {status} and {said}", reason=reason, status=status
+        f"approval {frozen.id} is {status} and {said}{kept}", reason=reason, status=status
     )

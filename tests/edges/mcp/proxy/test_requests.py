@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from seawall import Annotations, ApprovalSettings, Pipeline, Session, Tool
+from seawall.edges.mcp.proxy.requests import Requests
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
@@ -215,3 +218,25 @@ async def test_what_was_told_when_it_happened_is_not_told_again_but_noted(
 
     assert request in await approvals("show", second, "--state", state)
     assert len(bare.heard("tools/call")) == 1
+
+
+async def test_a_call_whose_request_was_one_too_many_is_told_of_the_one_that_is_kept() -> None:
+    tool = Tool(
+        name="t",
+        description="A tool.",
+        input_schema={"type": "object"},
+        executor=lambda *_: None,
+        annotations=Annotations.for_destroying(),
+    )
+    pipeline = Pipeline([tool], approvals=ApprovalSettings())
+    surplus, kept = [await pipeline.call("t", {}, session=Session()) for _ in range(2)]
+    ids = [str((one.metadata or {})["approval_id"]) for one in (surplus, kept)]
+    await pipeline.approvals.supersede(*ids)
+    nobody: Any = None  # nothing is run, so nobody is looked for
+
+    told = await Requests(pipeline, {}).outcome(nobody, surplus)
+
+    assert told.failure is not None
+    assert told.failure.reason == "approval_required"
+    assert (ids[0] in told.text, ids[1] in told.text) == (False, True)
+    await pipeline.aclose()

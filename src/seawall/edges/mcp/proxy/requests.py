@@ -47,7 +47,8 @@ class Requests:
         request = str((result.metadata or {}).get("approval_id", ""))
         if not request:
             return result
-        frozen = await self._desk.frozen(request)
+        frozen = await self._desk.kept(request)
+        request = frozen.id
         status = await self._desk.status(frozen)
         if request in self._running:
             status = ApprovalStatus.TAKEN
