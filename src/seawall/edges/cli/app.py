@@ -16,6 +16,7 @@ from seawall.edges.cli.batch_command import run_batch
 from seawall.edges.cli.check_arguments_command import check_arguments
 from seawall.edges.cli.exits import MEANINGS
 from seawall.edges.cli.mcp_command import mcp_app
+from seawall.edges.cli.once import each_option_once
 from seawall.edges.cli.options import (
     ArgumentsArgument,
     JsonOption,
@@ -254,6 +255,9 @@ app.add_typer(approvals_app)
 def show_version() -> None:
     """Say the version."""
     _show_version(wanted=True)
+
+
+each_option_once(app)
 
 
 def run() -> None:
