@@ -56,3 +56,16 @@ def test_without_its_key_the_error_names_the_key_that_is_missing() -> None:
 
     with pytest.raises(SealBroken, match=SEAL.key_id):
         Seal(Keys([TWO])).open(sealed, "a")
+
+
+def test_a_name_is_the_same_for_the_same_text_and_key_alone() -> None:
+    assert SEAL.names(b"pay 10") == SEAL.names(b"pay 10")
+    assert not {*SEAL.names(b"pay 10")} & {*SEAL.names(b"pay 11")}
+    assert not {*SEAL.names(b"pay 10")} & {*Seal(Keys([TWO])).names(b"pay 10")}
+
+
+def test_what_was_named_with_an_old_key_is_found_with_the_new_one_before_it() -> None:
+    (before,) = Seal(Keys([ONE])).names(b"pay 10")
+    (after,) = Seal(Keys([TWO])).names(b"pay 10")
+
+    assert Seal(Keys([TWO, ONE])).names(b"pay 10") == (after, before)

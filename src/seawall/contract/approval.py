@@ -106,6 +106,9 @@ class Frozen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     expires: float | None = None
     session_id: str = ""
     caller: str = ""
+    alike: str | None = None
+    """Names the one call of it, so that the same call is found; empty where there are more calls,
+    and None in records from before there were such names."""
     front: str = ""
     """Which edge runs it by itself once it is approved; empty: none, somebody resumes it."""
     execution: str | None = None

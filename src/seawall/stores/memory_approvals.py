@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from seawall.contract.approval import ApprovalNotFound, Frozen
@@ -30,6 +31,7 @@ class MemoryApprovals:
         self._lock = threading.Lock()
         self._records: dict[str, Frozen] = {}
         self._payloads: dict[str, dict[str, bytes]] = {}
+        self._alike: dict[str | None, dict[str, None]] = {}
 
     async def add(
         self, frozen: Frozen, payloads: Mapping[str, bytes], entries: Sequence[AuditEntry] = ()
@@ -39,6 +41,7 @@ class MemoryApprovals:
             if len(self._records) >= self._max and not self._make_room():
                 raise OverflowError(f"{self._max} approvals wait already")
             self._records[frozen.id] = frozen
+            self._alike.setdefault(frozen.alike, {})[frozen.id] = None
             self._payloads[frozen.id] = dict(payloads)
         await self._noted(entries)
 
@@ -53,11 +56,17 @@ class MemoryApprovals:
             return dict(self._payloads.get(batch_id, {}))
 
     async def page(
-        self, *, closed: bool, before: tuple[float, str] | None, limit: int
+        self,
+        *,
+        closed: bool,
+        before: tuple[float, str] | None,
+        limit: int,
+        alike: Sequence[str] | None = None,
     ) -> list[Frozen]:
         """Give records, newest first."""
         with self._lock:
-            records = sorted(self._records.values(), key=_place, reverse=True)
+            chosen = self._records.values() if alike is None else self._named(alike)
+            records = sorted(chosen, key=_place, reverse=True)
         fitting = (
             record
             for record in records
@@ -109,8 +118,15 @@ class MemoryApprovals:
             self._remove(closed)
         return closed is not None
 
+    def _named(self, alike: Sequence[str]) -> list[Frozen]:
+        keys = (key for name in {*alike, None} for key in self._alike.get(name, ()))
+        return [self._records[key] for key in keys]
+
     def _remove(self, key: str) -> None:
-        del self._records[key], self._payloads[key]
+        name = self._records[key].alike
+        del self._records[key], self._payloads[key], self._alike[name][key]
+        if not self._alike[name]:
+            del self._alike[name]
 
 
 def _place(record: Frozen) -> tuple[float, str]:
@@ -122,6 +138,9 @@ class _Open:
 
     def close(self, plain: bytes, place: str) -> bytes:  # noqa: ARG002  # as a box has it
         return plain
+
+    def names(self, plain: bytes) -> tuple[str, ...]:
+        return (blake2b(plain, digest_size=16).hexdigest(),)
 
     def open(self, sealed: bytes, place: str) -> bytes:  # noqa: ARG002  # as a box has it
         return sealed

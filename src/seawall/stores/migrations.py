@@ -105,5 +105,10 @@ _SPILLS: Migration = (
     )""",
 )
 
-MIGRATIONS: tuple[Migration, ...] = (_FIRST, _APPROVALS, _SPILLS)
+_CALLS: Migration = (
+    "ALTER TABLE approvals ADD COLUMN alike TEXT",
+    "CREATE INDEX approvals_by_call ON approvals (alike, created, id)",
+)
+
+MIGRATIONS: tuple[Migration, ...] = (_FIRST, _APPROVALS, _SPILLS, _CALLS)
 """All steps; the version of a state is how many of them it has seen."""

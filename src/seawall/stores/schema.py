@@ -93,7 +93,9 @@ approvals = Table(
     Column("closed", Integer, nullable=False),
     Column("read", Double),
     Column("record", LargeBinary, nullable=False),
+    Column("alike", Text),
     Index("approvals_by_age", "closed", "created", "id"),
+    Index("approvals_by_call", "alike", "created", "id"),
 )
 """Turns that wait for a person; `record` has names, times and verdicts, never values."""
 

@@ -8,6 +8,7 @@ What is sealed names its place (which table, row and field), so that it cannot b
 from __future__ import annotations
 
 import os
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from seawall.contract.errors import MissingExtra, SealBroken
@@ -18,13 +19,14 @@ if TYPE_CHECKING:
 
 _VERSION = b"\x01"
 _NONCE_BYTES = 12
+_NAME_BYTES = 16
 _HEAD = 1 + ID_BYTES + _NONCE_BYTES
 
 
 class Seal:
     """Closes with the current key, opens with any of them."""
 
-    __slots__ = ("_boxes", "_current", "_tampered")
+    __slots__ = ("_boxes", "_current", "_naming", "_tampered")
 
     def __init__(self, keys: Keys) -> None:
         try:
@@ -36,6 +38,7 @@ class Seal:
         self._tampered = InvalidTag
         self._boxes = {id_of(key): AESGCM(derived(key, "seal")) for key in keys.all}
         self._current = id_of(keys.all[0])
+        self._naming = tuple(derived(key, "name") for key in keys.all)
 
     @property
     def key_id(self) -> str:
@@ -51,6 +54,12 @@ class Seal:
         nonce = os.urandom(_NONCE_BYTES)
         text = self._boxes[self._current].encrypt(nonce, plain, place.encode())
         return b"".join((_VERSION, self._current, nonce, text))
+
+    def names(self, plain: bytes) -> tuple[str, ...]:
+        """Fingerprint a text under each key, the current one first: to find what was sealed."""
+        return tuple(
+            blake2b(plain, key=key, digest_size=_NAME_BYTES).hexdigest() for key in self._naming
+        )
 
     def open(self, sealed: bytes, place: str) -> bytes:
         """Give back what was sealed for that place; raises `SealBroken` otherwise."""

@@ -53,8 +53,8 @@ class SqlApprovals:
         """Keep a new one with what belongs to it, all or nothing."""
 
         async def work(connection: AsyncConnection) -> None:
-            row = {"id": frozen.id, "created": frozen.created, **_columns(frozen)}
-            await connection.execute(insert(approvals).values(row))
+            row = {"id": frozen.id, "created": frozen.created, "alike": frozen.alike}
+            await connection.execute(insert(approvals).values({**row, **_columns(frozen)}))
             await _put(connection, frozen.id, payloads)
             if entries:
                 await self._audit.append_in(connection, entries)
@@ -85,13 +85,20 @@ class SqlApprovals:
         return await self._database.read(work)
 
     async def page(
-        self, *, closed: bool, before: tuple[float, str] | None, limit: int
+        self,
+        *,
+        closed: bool,
+        before: tuple[float, str] | None,
+        limit: int,
+        alike: Sequence[str] | None = None,
     ) -> list[Frozen]:
         """Give records, newest first."""
         place = tuple_(approvals.c.created, approvals.c.id)
         query = select(_record).order_by(approvals.c.created.desc(), approvals.c.id.desc())
         if not closed:
             query = query.where(approvals.c.closed == 0)
+        if alike is not None:
+            query = query.where(approvals.c.alike.in_(alike) | approvals.c.alike.is_(None))
         if before is not None:
             query = query.where(place < tuple_(*before))
 

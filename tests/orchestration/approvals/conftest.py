@@ -90,6 +90,15 @@ async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 
 
 @pytest.fixture
+async def postgres(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Place]:
+    """A server's state, whose key is in the environment."""
+    monkeypatch.setenv("SEAWALL_STATE_KEY", "11" * 32)
+    made = Place(None, postgres_url)
+    yield made
+    await made.close()
+
+
+@pytest.fixture
 async def memory() -> Place:
     """Where the kind of store does not matter."""
     return Place(MemoryApprovals(), None)

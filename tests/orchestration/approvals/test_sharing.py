@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from msgspec.structs import replace
+from sqlalchemy import text
+from tests.orchestration.approvals.conftest import swap
 
 from seawall import Annotations, Pipeline, Session
-from seawall.contract.approval import ApprovalConflict, ApprovalStatus
+from seawall.contract.approval import ApprovalConflict, ApprovalStatus, Frozen
 from seawall.orchestration.approvals.sharing import Sharing
 
 if TYPE_CHECKING:
@@ -58,6 +60,68 @@ async def test_a_request_is_shared_while_something_may_come_of_it(place: Place) 
     assert await asked(other, table="t") == first
     await pipeline.resume(first)
     assert await asked(other, table="t") != first
+
+
+async def test_only_the_requests_for_the_same_call_are_looked_at(place: Place) -> None:
+    pipeline = sharing(place)
+    asked_first = await asked(pipeline, table="t")
+    for other in "uvwxyz":
+        await asked(pipeline, table=other)
+    given: list[Frozen] = []
+    page = pipeline.approvals.store.page
+
+    async def noted(**options: Any) -> list[Frozen]:
+        found = await page(**options)
+        given.extend(found)
+        return found
+
+    swap(pipeline.approvals.store, "page", noted)
+
+    assert await asked(pipeline, table="t") == asked_first
+    assert [one.id for one in given] == [asked_first]
+
+
+@pytest.mark.parametrize("keys", [("11" * 32, "22" * 32 + "," + "11" * 32), (None, None)])
+async def test_a_request_is_found_after_its_key_was_replaced(
+    postgres: Place, monkeypatch: pytest.MonkeyPatch, keys: tuple[str | None, str | None]
+) -> None:
+    """With no key at all, calls are found by their tool."""
+
+    def with_key(key: str | None) -> None:
+        monkeypatch.delenv("SEAWALL_STATE_KEY", raising=False)
+        if key is not None:
+            monkeypatch.setenv("SEAWALL_STATE_KEY", key)
+
+    with_key(keys[0])
+    before = await asked(sharing(postgres), table="t")
+    with_key(keys[1])
+
+    assert await asked(sharing(postgres), table="t") == before
+    assert await asked(sharing(postgres), table="u") != before
+
+
+async def test_a_request_of_an_earlier_version_is_found(postgres: Place) -> None:
+    pipeline = sharing(postgres)
+    request = await asked(pipeline, table="t")
+    assert postgres.states[0].database is not None
+    await postgres.states[0].database.write(_without_names)
+
+    assert await asked(pipeline, table="t") == request
+
+
+async def test_a_request_that_cannot_be_read_does_not_keep_its_tool_from_being_asked_about(
+    postgres: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unreadable = await asked(sharing(postgres), table="t")
+    assert postgres.states[0].database is not None
+    await postgres.states[0].database.write(_without_names)
+    monkeypatch.setenv("SEAWALL_STATE_KEY", "22" * 32)
+
+    assert await asked(sharing(postgres), table="t") != unreadable
+
+
+async def _without_names(connection: Any) -> None:
+    await connection.execute(text("UPDATE approvals SET alike = NULL"))
 
 
 async def test_without_sharing_each_call_has_its_own(memory: Place) -> None:

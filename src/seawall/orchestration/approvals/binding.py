@@ -14,6 +14,7 @@ from seawall.pipeline.digest import canonical_text
 
 if TYPE_CHECKING:
     from seawall.contract.tool import Tool
+    from seawall.orchestration.approvals.store import Box
 
 SALT_BYTES = 16
 _MAC_BYTES = 16
@@ -61,6 +62,19 @@ def digest_of(tool: str, arguments: Any, salt: bytes, *, guessable: bool) -> str
     else:
         mac = blake2b(plain, key=salt, digest_size=_MAC_BYTES).digest()
     return f"{len(text)}/{len(text) - text.count(' ')}:{mac.hex()}"
+
+
+def names_of(box: Box | None, tool: str, arguments: Any) -> tuple[str, ...]:
+    """Give the names under which requests for a call are found; a new one is kept by the first.
+
+    A name is the same for all requests of a call, so it is made with a key that is not kept beside
+    it: else whoever reads it could try arguments. Without a key it names the tool alone.
+    """
+    alone = blake2b(tool.encode("utf-8", "surrogatepass"), digest_size=_MAC_BYTES).hexdigest()
+    if box is None:
+        return (alone,)
+    plain = f"{tool}\0{canonical_text(arguments)}".encode("utf-8", "surrogatepass")
+    return (*box.names(plain), alone)
 
 
 def same_digest(one: str, other: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from seawall.contract.approval import Frozen, FrozenCall
-from seawall.orchestration.approvals.binding import SALT_BYTES, definition_of
+from seawall.orchestration.approvals.binding import SALT_BYTES, definition_of, names_of
 from seawall.orchestration.approvals.entries import noting
 from seawall.orchestration.approvals.kept import Envelope
 
@@ -65,12 +65,19 @@ class Freezer:
             expires=None if holds_s is None else now + holds_s,
             session_id=session.id,
             caller=session.caller,
+            alike=self._alike(waiting),
             front=session.front,
             execution=execution,
             calls=calls,
         )
         await self._store.add(frozen, envelope.sealed, noting("asked", at=now)(frozen))
         return frozen, envelope
+
+    def _alike(self, waiting: Sequence[Waiting]) -> str:
+        call = waiting[0].call if len(waiting) == 1 else None
+        if call is None or waiting[0].refusal is not None:
+            return ""
+        return names_of(self._store.box, waiting[0].tool, call.arguments)[0]
 
     def _call(self, position: int, one: Waiting, envelope: Envelope) -> FrozenCall:
         call = one.call

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from seawall.contract.approval import ApprovalConflict, ApprovalStatus, Frozen
 from seawall.contract.decision import Decision
-from seawall.orchestration.approvals.binding import definition_of, same_digest
+from seawall.contract.errors import SealBroken
+from seawall.orchestration.approvals.binding import definition_of, names_of, same_digest
 
 if TYPE_CHECKING:
     from seawall.orchestration.approvals.desk import Approvals
@@ -55,8 +56,10 @@ class Sharing:
         """Give the requests for this call that something may come of, or that ended unknown."""
         found: list[Known] = []
         before: tuple[float, str] | None = None
+        store = self._approvals.store
+        alike = names_of(store.box, call.tool.name, call.arguments)
         while True:
-            page = await self._approvals.store.page(closed=closed, before=before, limit=PAGE)
+            page = await store.page(closed=closed, before=before, limit=PAGE, alike=alike)
             for frozen in page:
                 status = await self._status_if_same(frozen, call)
                 if status is not None:
@@ -75,7 +78,10 @@ class Sharing:
         if status not in _LIVE and status is not ApprovalStatus.UNKNOWN and frozen.told is None:
             return None
         envelope = await self._approvals.envelope(frozen)
-        is_same = same_digest(envelope.digest(kept.tool, call.arguments), kept.digest)
+        try:
+            is_same = same_digest(envelope.digest(kept.tool, call.arguments), kept.digest)
+        except SealBroken:
+            return None  # nor could it be run, and calls of its tool must not fail over it
         return status if is_same else None
 
     async def _agreed(self, call: Invocation, made: str) -> str:

@@ -37,9 +37,18 @@ class ApprovalStore(Protocol):
         ...
 
     async def page(
-        self, *, closed: bool, before: tuple[float, str] | None, limit: int
+        self,
+        *,
+        closed: bool,
+        before: tuple[float, str] | None,
+        limit: int,
+        alike: Sequence[str] | None = None,
     ) -> list[Frozen]:
-        """Give records, newest first, from before a time and id; with or without closed ones."""
+        """Give records, newest first, from before a time and id; with or without closed ones.
+
+        `alike` leaves those whose `alike` is one of these or None; how many others are kept must
+        not matter then.
+        """
         ...
 
     async def change(
@@ -75,6 +84,10 @@ class Box(Protocol):
 
     def close(self, plain: bytes, place: str) -> bytes:
         """Seal."""
+        ...
+
+    def names(self, plain: bytes) -> tuple[str, ...]:
+        """Fingerprint under each key, the current one first; nobody without a key can."""
         ...
 
     def open(self, sealed: bytes, place: str) -> bytes:
