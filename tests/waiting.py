@@ -7,6 +7,7 @@ import inspect
 import socket
 import threading
 import time
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -85,3 +86,16 @@ class Lines:
                 left = end - time.monotonic()
                 assert left > 0, f"{said!r} was not said {times} times: {self.lines}"
                 self._more.wait(left)
+
+
+def until_gone(process: int) -> None:
+    """Wait until a process of this machine has ended, whether or not anybody asked how."""
+
+    def is_gone() -> bool:
+        try:
+            stat = Path(f"/proc/{process}/stat").read_text()
+        except OSError:
+            return True
+        return stat.rpartition(")")[2].split()[0] == "Z"
+
+    waited(is_gone)

@@ -20,6 +20,7 @@ import httpx
 import pytest
 from tests.edges.cli.fleet import ADMIN, CALLER, TOOLS, Fleet, Worker, fleet, one_of_each
 from tests.redis_servers import running as running_redis
+from tests.waiting import until_gone
 
 from seawall import ConfigurationError
 from seawall.edges.cli.paper import Paper
@@ -274,7 +275,7 @@ def test_without_a_store_a_circuit_is_not_opened_in_one_worker_alone(both: Fleet
 
 
 def test_a_killed_worker_loses_its_own_calls_alone_and_its_counts_stay(tmp_path: Path) -> None:
-    with fleet(tmp_path, f"sqlite:///{tmp_path}/s.db") as found:
+    with fleet(tmp_path, f"sqlite:///{tmp_path}/s.db", TMPDIR=str(tmp_path)) as found:
         found.until("2 workers serve")
         with one_of_each(found) as (one, other), ThreadPoolExecutor(2) as pool:
             for worker in (one, other, other):
@@ -374,17 +375,23 @@ def test_a_hangup_takes_the_policy_anew_in_all_workers(tmp_path: Path) -> None:
 def test_workers_of_a_supervisor_that_was_killed_end_and_give_the_port_back(
     tmp_path: Path,
 ) -> None:
-    with fleet(tmp_path, f"sqlite:///{tmp_path}/s.db", "--drain", "2") as found:
+    state = f"sqlite:///{tmp_path}/s.db"
+    with fleet(tmp_path, state, "--drain", "2", TMPDIR=str(tmp_path)) as found:
         found.until("2 workers serve")
+        (left,) = tmp_path.glob("seawall-metrics-*")
         port = int(found.base.rpartition(":")[2])
+        watching = found.process.pid
+        workers = Path(f"/proc/{watching}/task/{watching}/children").read_text().split()
+        assert len(workers) == 2
         found.process.kill()
-        end = time.monotonic() + 30
-        while True:
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)):
-                    break
-            assert time.monotonic() < end, "somebody still listens"
-            time.sleep(0.1)
+        for worker in workers:
+            until_gone(int(worker))
+        with socket.socket() as probe:
+            assert probe.connect_ex(("127.0.0.1", port))
+
+    with fleet(tmp_path, state, TMPDIR=str(tmp_path)) as found:
+        found.until("2 workers serve")
+        assert left not in list(tmp_path.glob("seawall-metrics-*"))
 
 
 # ---- what is refused ------------------------------------------------------------------------

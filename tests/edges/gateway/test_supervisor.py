@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.waiting import Lines
+from tests.waiting import Lines, until_gone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,16 +62,6 @@ def supervised(*arguments: str) -> Iterator[Supervised]:
                 if line.startswith("seat "):
                     with suppress(ProcessLookupError):
                         os.kill(int(line.split()[2]), signal.SIGKILL)
-
-
-def gone(process: int) -> None:
-    """Wait until a process has ended."""
-    end = time.monotonic() + WITHIN_S
-    while Path(f"/proc/{process}/stat").exists():
-        if Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
-            return
-        assert time.monotonic() < end, f"{process} is still there"
-        time.sleep(0.02)
 
 
 def test_the_first_worker_starts_alone_and_the_others_once_it_serves() -> None:
@@ -169,8 +159,8 @@ def test_workers_end_when_the_supervisor_is_killed_those_that_hang_too() -> None
             found.until("2 workers serve")
             found.process.kill()
 
-            gone(found.worker(1))
-            gone(found.worker(2))
+            until_gone(found.worker(1))
+            until_gone(found.worker(2))
 
 
 def test_a_hangup_reaches_all_workers_and_ends_none() -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
-import tempfile
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -27,6 +25,7 @@ from seawall.pipeline.clock import SystemClock
 
 if TYPE_CHECKING:
     from seawall.edges.addresses import HeldAddress
+    from seawall.edges.cli.metrics_folder import MetricsFolder
     from seawall.edges.cli.paper import Paper
     from seawall.edges.gateway.seat import Seat
     from seawall.edges.gateway.settings import GatewaySettings
@@ -46,7 +45,8 @@ def serve_by_workers(options: ServeOptions, paper: Paper) -> int:
     access = access_of(options)
     policies = with_replicas(policies_from(options.policy), options.workers)
     address = _held(settings_of(options, policies, access.tokens))
-    folder, is_ours = _metrics_folder()
+    made = _made_for_metrics()
+    folder = os.environ[METRICS]
     supervisor = Supervisor(
         Rules(workers=options.workers, drain_s=options.drain_s),
         SystemClock(),
@@ -64,8 +64,8 @@ def serve_by_workers(options: ServeOptions, paper: Paper) -> int:
         return _as_worker(options, paper, access, seat)
     if access.made is not None:
         access.made.remove()
-    if is_ours:
-        shutil.rmtree(folder, ignore_errors=True)
+    if made is not None:
+        made.remove()
     return seat
 
 
@@ -91,13 +91,17 @@ def _checked(options: ServeOptions) -> None:
     need_shared_state(state_from(options.state), options.workers)
 
 
-def _metrics_folder() -> tuple[str, bool]:
-    """Give the folder in which workers count together, and whether it was made for this run."""
-    given = os.environ.get(METRICS)
-    if given:
-        return given, False
-    made = os.environ[METRICS] = tempfile.mkdtemp(prefix="seawall-metrics-")
-    return made, True
+def _made_for_metrics() -> MetricsFolder | None:
+    """Make a folder in which workers count together, unless one is given."""
+    if os.environ.get(METRICS):
+        return None
+    from seawall.edges.cli.metrics_folder import (  # noqa: PLC0415  # not on every system
+        MetricsFolder,
+    )
+
+    made = MetricsFolder()
+    os.environ[METRICS] = str(made.path)
+    return made
 
 
 def _say(paper: Paper, line: str) -> None:
