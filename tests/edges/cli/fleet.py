@@ -23,7 +23,7 @@ CALLER = "caller-token-0123456789"
 
 TOOLS = textwrap.dedent(
     """
-    import asyncio, os, pathlib
+    import asyncio, os, pathlib, time
     from seawall import Annotations, tool
 
     def mark(name):
@@ -60,7 +60,13 @@ TOOLS = textwrap.dedent(
         "Run alone."
         return "done"
 
-    registry = [who, read, pay, drop, alone]
+    @tool(annotations=Annotations.for_reading())
+    async def block(seconds: float) -> str:
+        "Let nothing else run meanwhile."
+        time.sleep(seconds)
+        return "done"
+
+    registry = [who, read, pay, drop, alone, block]
     """
 )
 POLICY = """

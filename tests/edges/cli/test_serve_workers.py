@@ -20,7 +20,7 @@ import httpx
 import pytest
 from tests.edges.cli.fleet import ADMIN, CALLER, TOOLS, Fleet, Worker, fleet, one_of_each
 from tests.redis_servers import running as running_redis
-from tests.waiting import until_gone
+from tests.waiting import until_gone, waited
 
 from seawall import ConfigurationError
 from seawall.edges.cli.paper import Paper
@@ -302,6 +302,24 @@ def test_a_killed_worker_loses_its_own_calls_alone_and_its_counts_stay(tmp_path:
     # Three, and the one that was not killed; the same whoever is asked.
     assert counts == [["4.0"], ["4.0"]]
     assert not list((tmp_path).glob("seawall-metrics-*"))
+
+
+def test_who_is_asked_says_of_a_worker_that_is_blocked_for_how_long(tmp_path: Path) -> None:
+    with fleet(tmp_path, f"sqlite:///{tmp_path}/s.db") as found, ThreadPoolExecutor(1) as pool:
+        found.until("2 workers serve")
+        with one_of_each(found) as (one, other):
+            blocked = one.get("/workers").json()["worker"]
+
+            def silent() -> dict[int, float]:
+                told = other.get("/workers").json()["pulse"]
+                return {each["worker"]: each["silentS"] for each in told}
+
+            waited(lambda: None not in silent().values())
+            calling = pool.submit(one.called, "block", {"seconds": 4.0})
+            waited(lambda: silent()[blocked] > 2.0)
+            assert silent()[3 - blocked] < 2.0
+            calling.result().raise_for_status()
+            waited(lambda: silent()[blocked] < 2.0)
 
 
 def test_told_to_stop_calls_of_all_workers_end_and_it_ends_with_0(tmp_path: Path) -> None:

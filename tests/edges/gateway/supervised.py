@@ -33,17 +33,28 @@ def work(seat: Seat, how: str) -> int:
     told = threading.Event()
     signal.signal(signal.SIGTERM, signal.SIG_IGN if how == "deaf" else lambda *_: told.set())
     signal.signal(signal.SIGHUP, lambda *_: say(f"hangup {seat.number}"))
+    blocked = [False]
+    signal.signal(signal.SIGUSR1, lambda *_: blocked.append(not blocked[-1]))
     seat.end_with_supervisor(0.5)
+    if how == "beats":
+        seat.pulse.beat(seat.number)
     seat.ready()
     while not told.wait(0.05):
-        pass
+        if how == "beats" and not blocked[-1]:
+            seat.pulse.beat(seat.number)
     say(f"ended {seat.number}")
     return 0
 
 
-def main(how: str, workers: str, drain_s: str = "1") -> int:
+def main(how: str, workers: str, drain_s: str = "1", replace_s: str = "") -> int:
     rules = Rules(
-        workers=int(workers), drain_s=float(drain_s), margin_s=0.2, start_s=1.0, steady_s=0.0
+        workers=int(workers),
+        drain_s=float(drain_s),
+        margin_s=0.2,
+        start_s=1.0,
+        steady_s=0.0,
+        blocked_s=0.5,
+        replace_blocked_s=float(replace_s) if replace_s else None,
     )
     seat = Supervisor(rules, SystemClock(), say, lambda number: say(f"buried {number}")).run()
     return seat if isinstance(seat, int) else work(seat, how)

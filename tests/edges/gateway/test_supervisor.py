@@ -106,6 +106,57 @@ def test_one_that_ends_by_itself_is_replaced_too() -> None:
         found.until("worker 1 serves again")
 
 
+def test_a_worker_that_is_blocked_is_said_once_and_left_alone_until_it_goes_on() -> None:
+    with supervised("beats", "2") as found:
+        found.until("2 workers serve")
+        blocked = found.worker(2)
+        os.kill(blocked, signal.SIGUSR1)
+        said = found.until("been blocked")
+        os.kill(found.worker(1), signal.SIGTERM)  # something else goes on meanwhile
+        found.until("worker 1 serves again")
+        os.kill(blocked, signal.SIGUSR1)
+        again = found.until("goes on")
+        found.send(signal.SIGTERM)
+        assert found.code() == 0
+
+    assert said.startswith(f"worker 2 (process {blocked}) takes no calls")
+    assert said.endswith("it is left alone, as it may be in the middle of a call")
+    assert again.startswith(f"worker 2 (process {blocked}) goes on")
+    assert len([line for line in found.lines if "been blocked" in line]) == 1
+    assert len([line for line in found.lines if line.startswith("seat 2")]) == 1
+
+
+def test_a_blocked_worker_is_replaced_if_the_rules_want_that() -> None:
+    with supervised("beats", "2", "1", "0.8") as found:
+        found.until("2 workers serve")
+        blocked = found.worker(2)
+        os.kill(blocked, signal.SIGUSR1)
+        found.until("worker 2 serves again")
+
+        assert "after 0.8 s" in found.until("takes no calls")
+        assert f"worker 2 (process {blocked}) is killed" in found.until("is killed: ")
+        assert found.worker(2, start=2) != blocked
+        assert len([line for line in found.lines if line.startswith("seat 1")]) == 1
+
+
+def test_after_a_stop_of_all_nobody_is_said_to_be_blocked() -> None:
+    with supervised("beats", "2", "1", "0.8") as found:
+        found.until("2 workers serve")
+        processes = [found.process.pid, found.worker(1), found.worker(2)]
+        for process in processes:
+            os.kill(process, signal.SIGSTOP)
+        time.sleep(1.5)  # what passes while all are stopped is what this is about
+        for process in processes:
+            os.kill(process, signal.SIGCONT)
+        found.send(signal.SIGHUP)
+        found.until("hangup 1")
+        found.until("hangup 2")
+        found.send(signal.SIGTERM)
+
+        assert found.code() == 0
+        assert not [line for line in found.lines if "blocked" in line]
+
+
 def test_a_fault_of_the_configuration_ends_all_at_once_with_its_code() -> None:
     with supervised("faulty", "4") as found:
         assert found.code() == 2

@@ -47,6 +47,7 @@ class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
     drain_s: float = 20.0
     console: bool = True
     workers: int = 1
+    replace_blocked_s: float | None = None
     state: str | None = None
     mcp: McpChoice = McpChoice()
     watch: bool = False
@@ -117,6 +118,7 @@ def serve_here(
                 settings,
                 lambda address: told.started(address, pipeline, settings),
                 lambda: None if seat is None else seat.ready(),
+                None if seat is None else seat.pulse,
             )
 
     with_tools(options.registry, options.mcp, paper, work, policies, state)

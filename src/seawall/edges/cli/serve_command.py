@@ -60,6 +60,15 @@ def run_gateway(
             metavar="N", min=1, max=256, help="Processes that serve together; needs --state."
         ),
     ] = 1,
+    replace_blocked: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            min=10,
+            help="With --workers: kill and replace one whose event loop is blocked for so long."
+            " Default: it is told, and left alone.",
+        ),
+    ] = None,
     watch: Annotated[
         bool, typer.Option("--watch", help="Take the policy file anew when it changes.")
     ] = False,
@@ -90,6 +99,7 @@ def run_gateway(
         drain_s=drain,
         console=console,
         workers=workers,
+        replace_blocked_s=replace_blocked,
         state=state,
         mcp=mcp_choice(mcp_config, trust, pins),
         watch=watch,

@@ -48,7 +48,11 @@ def serve_by_workers(options: ServeOptions, paper: Paper) -> int:
     made = _made_for_metrics()
     folder = os.environ[METRICS]
     supervisor = Supervisor(
-        Rules(workers=options.workers, drain_s=options.drain_s),
+        Rules(
+            workers=options.workers,
+            drain_s=options.drain_s,
+            replace_blocked_s=options.replace_blocked_s,
+        ),
         SystemClock(),
         lambda line: _say(paper, line),
         lambda number: _bury(number, folder),

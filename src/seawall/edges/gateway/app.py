@@ -29,6 +29,7 @@ from seawall.orchestration.unknown import no_such_tool
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
+    from seawall.edges.gateway.pulse import Pulse
     from seawall.edges.requests import Message, Receive, Send
     from seawall.orchestration.pipeline import Pipeline
     from seawall.pipeline.clock import Timer
@@ -49,10 +50,17 @@ WIND_UP_S = 5.0
 class Gateway:
     """A pipeline over HTTP. Give it to any ASGI server, or run it by `seawall serve`."""
 
-    def __init__(self, pipeline: Pipeline, settings: GatewaySettings | None = None) -> None:
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        settings: GatewaySettings | None = None,
+        pulse: Pulse | None = None,
+    ) -> None:
         settings = settings or GatewaySettings()
         self.pipeline = pipeline
         self.settings = settings
+        self.pulse = pulse
+        """Where the workers say that they are there, if it is one of them."""
         self.calls = Calls(pipeline, settings)
         self.views = Views(pipeline, settings.console_allow, _whose(settings))
         self.events = Events(pipeline, self.views, _whose(settings))
@@ -100,6 +108,11 @@ class Gateway:
             if self._stopping and not self._in_flight:
                 self._over.set()
 
+    def beat(self) -> None:
+        """Say to whoever watches that the event loop goes round; about once a second."""
+        if self.pulse is not None and not self._stopping:
+            self.pulse.beat(self.settings.worker)
+
     def stop(self) -> None:
         """Say that no more requests should come, and end the streams of viewers.
 
@@ -108,6 +121,8 @@ class Gateway:
         if self._stopping:
             return
         self._stopping = True
+        if self.pulse is not None:
+            self.pulse.rest(self.settings.worker)
         self.calls.stopping = True
         self.approvals.stop()
         self.events.close()
@@ -239,6 +254,7 @@ class Gateway:
         return {
             "worker": self.settings.worker,
             "workers": self.settings.workers,
+            "pulse": [] if self.pulse is None else self.pulse.shown(),
             "sharing": [msgspec.to_builtins(part) for part in parts],
         }
 

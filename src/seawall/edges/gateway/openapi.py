@@ -370,7 +370,14 @@ def _schemas() -> dict[str, Schema]:
         "Usages": _object({"tools": _list(usage)}),
         "Breaker": _object({"tool": text, "state": {"enum": ["closed", "open", "half_open"]}}),
         "Breakers": _object({"breakers": _list(_ref("Breaker"))}),
-        "Workers": _object({"worker": count, "workers": count, "sharing": _list(_ref("Part"))}),
+        "Workers": _object(
+            {
+                "worker": count,
+                "workers": count,
+                "pulse": _list(_object({"worker": count, "silentS": maybe_number})),
+                "sharing": _list(_ref("Part")),
+            }
+        ),
         "Part": _object(
             {"what": text, "how": {"enum": ["shared", "divided", "each"]}, "where": text}
         ),

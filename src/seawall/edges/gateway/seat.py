@@ -8,6 +8,8 @@ import threading
 
 import msgspec
 
+from seawall.edges.gateway.pulse import Pulse
+
 READY = b"ready\n"
 
 
@@ -23,6 +25,8 @@ class Seat(msgspec.Struct, frozen=True, kw_only=True):
     """Where the supervisor reads."""
     life: int
     """The end of a pipe that the supervisor alone holds open, and the system closes after it."""
+    pulse: Pulse
+    """Where workers say that their event loops go round."""
 
     @property
     def name(self) -> str:

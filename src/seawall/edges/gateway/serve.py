@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     import uvicorn
 
+    from seawall.edges.gateway.pulse import Pulse
     from seawall.edges.gateway.settings import GatewaySettings
     from seawall.orchestration.pipeline import Pipeline
 
@@ -35,6 +36,7 @@ async def serve(
     settings: GatewaySettings,
     on_start: Callable[[str], None] = lambda _: None,
     on_ready: Callable[[], None] = lambda: None,
+    pulse: Pulse | None = None,
 ) -> None:
     """Serve until SIGINT, SIGTERM or a cancel; then take nothing new and let calls end.
 
@@ -43,7 +45,7 @@ async def serve(
     which a terminal sends to all of them, to whoever watches over them. Raises
     `ConfigurationError` if the port is taken.
     """
-    gateway = Gateway(pipeline, settings)
+    gateway = Gateway(pipeline, settings, pulse)
     listening = bound(settings)
     on_start(shown(*listening.getsockname()[:2]))
     server = server_of(gateway, on_ready)
@@ -130,6 +132,7 @@ def server_of(gateway: Gateway, on_ready: Callable[[], None] = lambda: None) -> 
                 for connection in list(self.server_state.connections):
                     if isinstance(connection, Connection):
                         connection.end_if_overdue(settings.read_s)
+                gateway.beat()
             return await super().on_tick(counter)
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

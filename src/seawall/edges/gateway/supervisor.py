@@ -4,6 +4,7 @@
         │                worker 2    a mistake is told once
         │                worker 3
         ├─ one ends ───▶ another takes its place, at once or after a wait that doubles
+        ├─ one blocks ─▶ is said; it is killed, and replaced, only if the rules want that
         ├─ SIGHUP ─────▶ is passed on: policies are taken anew
         ├─ SIGTERM ────▶ is passed on: calls end; what has not ended in time is killed
         └─ killed ─────▶ the system closes a pipe, by which workers know, and end
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from seawall.edges.gateway.pulse import Pulse, Silence
 from seawall.edges.gateway.respawn import STEADY_S, TRIES, Respawn
 from seawall.edges.gateway.seat import Seat
 
@@ -36,6 +38,10 @@ MARGIN_S = 15.0
 """What a worker may take beyond its drain, to close what it has open, before it is killed."""
 START_S = 120.0
 """How long a worker may take until it serves: it may have to start servers of its own."""
+BLOCKED_S = 10.0
+"""After so long without a round of its event loop, a worker is said to be blocked."""
+LOOK_S = 5.0
+"""Seconds between looks at what no signal tells."""
 
 ENDED = 0
 """The exit code after an end in order; codes of workers that could not be used are theirs."""
@@ -52,6 +58,9 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     start_s: float = START_S
     margin_s: float = MARGIN_S
     steady_s: float = STEADY_S
+    blocked_s: float = BLOCKED_S
+    replace_blocked_s: float | None = None
+    """After so long a blocked worker is killed, with the calls that it has; None: never."""
 
 
 class _Place:
@@ -67,6 +76,7 @@ class _Place:
         self.ready_at: float | None = None
         self.is_to_reload = False
         self.is_killed = False
+        self.blocked_since: float | None = None
 
 
 class Supervisor:
@@ -92,6 +102,8 @@ class Supervisor:
         self._stop_by: float | None = None
         """When what still runs is killed; None until it is told to stop."""
         self._code = ENDED
+        self._pulse = Pulse(rules.workers, clock)
+        self._silence = Silence(self._pulse, clock, min(LOOK_S, rules.blocked_s / 2))
         self._life = (-1, -1)
         self._wake = (-1, -1)
 
@@ -207,6 +219,7 @@ class Supervisor:
             is_first=not self._any_was_ready,
             report=report,
             life=self._life[0],
+            pulse=self._pulse,
         )
 
     # ---- watching ---------------------------------------------------------------------------
@@ -232,7 +245,8 @@ class Supervisor:
         if self._stop_by is not None:
             times = [self._stop_by]
         # Never for ever: what is missed is then made up for.
-        return max(min([*times, self._clock.now() + 5.0]) - self._clock.now(), 0.0)
+        now = self._clock.now()
+        return max(min([*times, now + self._silence.every_s]) - now, 0.0)
 
     def _heard(self, place: _Place) -> None:
         with suppress(BlockingIOError):
@@ -279,8 +293,34 @@ class Supervisor:
             starts = place.process and place.ready_at is None and not place.is_killed
             if starts and now - place.since >= self._rules.start_s:
                 self._say(f"worker {place.number} did not serve within {self._rules.start_s:g} s")
-                place.is_killed = True
-                self._send(place, signal.SIGKILL)
+                self._kill(place)
+        self._silence.look()
+        for place in self._places:
+            if place.ready_at is not None and not place.is_killed:
+                self._look_at_pulse(place, now)
+
+    def _look_at_pulse(self, place: _Place, now: float) -> None:
+        silent_s, rules = self._silence.of(place.number), self._rules
+        worker = f"worker {place.number} (process {place.process})"
+        if silent_s < rules.blocked_s:
+            if place.blocked_since is not None:
+                blocked_s = now - silent_s - place.blocked_since
+                self._say(f"{worker} goes on, after {blocked_s:.0f} s")
+                place.blocked_since = None
+            return
+        if place.blocked_since is None:
+            place.blocked_since = now - silent_s
+            self._say(
+                f"{worker} takes no calls: its event loop has been blocked for {silent_s:.0f} s;"
+                f" {_then(rules.replace_blocked_s)}"
+            )
+        if rules.replace_blocked_s is not None and silent_s >= rules.replace_blocked_s:
+            self._say(f"{worker} is killed: its event loop has been blocked for {silent_s:.0f} s")
+            self._kill(place)
+
+    def _kill(self, place: _Place) -> None:
+        place.is_killed = True
+        self._send(place, signal.SIGKILL)
 
     def _kill_all(self, why: str) -> None:
         left = [place for place in self._places if place.process and not place.is_killed]
@@ -289,8 +329,7 @@ class Supervisor:
         self._say(f"workers are killed: {why}")
         self._code = GAVE_UP
         for place in left:
-            place.is_killed = True
-            self._send(place, signal.SIGKILL)
+            self._kill(place)
 
     def _send(self, place: _Place, number: signal.Signals) -> None:
         if place.process:
@@ -319,7 +358,8 @@ class Supervisor:
         now, process = self._clock.now(), place.process
         was_ready = place.ready_at
         self._close_report(place)
-        place.process, place.ready_at = 0, None
+        place.process, place.ready_at, place.blocked_since = 0, None, None
+        self._pulse.rest(place.number)
         self._buried(place.number)
         if self._stop_by is not None:
             return
@@ -343,6 +383,12 @@ class Supervisor:
         if place.report >= 0:
             os.close(place.report)
             place.report = -1
+
+
+def _then(replace_s: float | None) -> str:
+    if replace_s is None:
+        return "it is left alone, as it may be in the middle of a call"
+    return f"it is killed, with the calls that it has, after {replace_s:g} s"
 
 
 def _noted(number: int, frame: object) -> None:
