@@ -25,6 +25,7 @@ from seawall.contract.approval import (
 from seawall.contract.decision import Action, PendingApproval
 from seawall.contract.errors import StoreUnavailable
 from seawall.orchestration.approvals.arrears import Arrears
+from seawall.orchestration.approvals.bounded import BoundedStore
 from seawall.orchestration.approvals.entries import noting
 from seawall.orchestration.approvals.freezing import Freezer
 from seawall.orchestration.approvals.kept import Envelope
@@ -39,6 +40,7 @@ from seawall.orchestration.approvals.transitions import (
 )
 from seawall.pipeline.foreign import guarded_async, log
 from seawall.stores.approvals import approvals_in
+from seawall.stores.memory_approvals import MemoryApprovals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -77,9 +79,7 @@ class Approvals:
         self.settings = settings or ApprovalSettings()
         self.enabled = settings is not None or state is not None
         """Whether calls wait at all; else whoever may not run is refused at once."""
-        # An empty store may be a false one.
-        given = self.settings.store
-        self.store: ApprovalStore = approvals_in(state) if given is None else given
+        self.store = _store_of(self.settings, state, clock)
         self.clock = clock
         self.arrears = Arrears(clock)
         """What the store did not take and still has to."""
@@ -325,6 +325,15 @@ class Approvals:
 
     async def _seen(self, frozen: Frozen) -> ApprovalBatch:
         return _batch(frozen, await self.envelope(frozen), await self.status(frozen))
+
+
+def _store_of(settings: ApprovalSettings, state: State | None, clock: Clock) -> ApprovalStore:
+    given = settings.store
+    if given is None:  # an empty store may be a false one
+        return approvals_in(state)
+    if isinstance(given, MemoryApprovals):
+        return given  # it never waits
+    return BoundedStore(given, clock, settings.store_timeout_s)
 
 
 def _batch(frozen: Frozen, envelope: Envelope, status: ApprovalStatus) -> ApprovalBatch:

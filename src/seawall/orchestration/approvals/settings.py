@@ -17,6 +17,8 @@ class ApprovalSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     store: ApprovalStore | None = None
     """Where they are kept. None: the pipeline's state, else memory."""
+    store_timeout_s: float = 5.0
+    """How long one step of `store` may take; a state has a `timeout_s` of its own for that."""
     expires_after_s: float | None = 86_400.0
     """How long an answer, and then the run, may take; None is no limit."""
     hidden: tuple[str, ...] = ()
@@ -35,7 +37,13 @@ class ApprovalSettings(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         faults = [
             Fault(f"must be a number of seconds above 0 (got {value!r})", key=name)
-            for name in ("announce_within_s", "lease_s", "keep_read_s", "keep_closed_s")
+            for name in (
+                "store_timeout_s",
+                "announce_within_s",
+                "lease_s",
+                "keep_read_s",
+                "keep_closed_s",
+            )
             if not 0 < (value := getattr(self, name)) < math.inf
         ]
         expires = self.expires_after_s
