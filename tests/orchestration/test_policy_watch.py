@@ -73,6 +73,33 @@ async def test_a_file_that_has_not_changed_is_left_alone(it: Watched) -> None:
     assert it.watch.reloads == 0
 
 
+@pytest.mark.parametrize("text", ["", " \n\n"])
+def test_a_file_that_was_emptied_is_refused_and_the_former_policy_goes_on(
+    it: Watched, text: str
+) -> None:
+    it.path.write_text(text)
+
+    assert it.watch.reload() is False
+
+    assert it.timeout_s == 5
+    assert "x.toml: is empty" in str(it.faults[0])
+    it.path.write_text('extends = "default"\n')
+    assert it.watch.reload() is True
+    assert it.timeout_s != 5
+
+
+def test_an_empty_file_that_is_extended_is_refused_too(it: Watched) -> None:
+    base = it.path.with_name("base.toml")
+    base.write_text("")
+    write(it.path, "7")
+    it.path.write_text(f'extends = "base.toml"\n{it.path.read_text()}')
+
+    assert it.watch.reload() is False
+    assert "base.toml: is empty" in str(it.faults[0])
+    base.write_text("# All of it is in x.toml.\n")
+    assert it.watch.reload() is True
+
+
 async def test_a_file_that_is_being_written_is_not_taken_yet(it: Watched) -> None:
     async with it.watch:
         it.path.write_text("")

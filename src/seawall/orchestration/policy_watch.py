@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self
 
 from seawall.contract.errors import ConfigurationError
 from seawall.pipeline.foreign import told
-from seawall.policy.load import policy_files
+from seawall.policy.load import policy_files, refuse_blank
 from seawall.policy.model import Policies
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ class PolicyWatch:
         self._files = tuple(dict.fromkeys((*policy_files(self._path), *self._files)))
         self._taken = self._stamp()
         try:
+            refuse_blank(self._path)
             policies = Policies.load(self._path, environment=self._environment)
             self._pipeline.replace_policies(policies)
         except ConfigurationError as error:
@@ -87,7 +88,7 @@ class PolicyWatch:
         """Look every `every_s` seconds, until cancelled.
 
         A change is taken once the files were the same at two looks: an editor may empty a file
-        before it writes it, and an empty file is a valid policy.
+        before it writes it. One that stays empty is refused.
         """
         seen = self._taken
         while True:

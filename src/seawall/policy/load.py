@@ -109,6 +109,25 @@ def policy_files(path: str | Path) -> tuple[Path, ...]:
     return tuple(files)
 
 
+def refuse_blank(path: str | Path) -> None:
+    """Refuse a file without a letter, or one such that it extends, as `ConfigurationError`.
+
+    For files that are taken while calls go on: one that is emptied before it is written, or that a
+    full disk cut off, would else put every rule back to its default. Comments are letters.
+    """
+    blank = [file for file in policy_files(path) if _is_blank(file)]
+    if blank:
+        said = 'is empty; for a policy of defaults alone, write `extends = "default"`'
+        raise ConfigurationError([Fault(said, file=label_of(file)) for file in blank])
+
+
+def _is_blank(path: Path) -> bool:
+    try:
+        return not path.read_bytes().strip()
+    except OSError:
+        return False  # whoever loads it says what is wrong
+
+
 def _settings(kind: type[S], values: dict[str, Any], section: str, origins: Origins) -> S:
     try:
         return kind(**values)
