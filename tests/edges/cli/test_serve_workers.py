@@ -342,6 +342,42 @@ def test_told_to_stop_calls_of_all_workers_end_and_it_ends_with_0(tmp_path: Path
         httpx.get(f"{base}/healthz")
 
 
+def test_while_all_workers_stop_new_calls_are_told_so(tmp_path: Path) -> None:
+    with fleet(tmp_path, f"sqlite:///{tmp_path}/s.db") as found:
+        found.until("2 workers serve")
+        with one_of_each(found) as workers, ThreadPoolExecutor(2) as pool:
+            slow = [pool.submit(worker.called, "read", {"seconds": 2.0}) for worker in workers]
+            waited(lambda: found.marks().count("read") == 2)
+            found.process.send_signal(signal.SIGTERM)
+
+            def statuses() -> set[int]:
+                asked = [httpx.get(f"{found.base}/readyz").status_code for _ in range(10)]
+                return set(asked)
+
+            waited(lambda: statuses() == {503})
+            assert [one.result().status_code for one in slow] == [200, 200]
+        assert found.code() == 0
+
+
+def test_a_worker_that_stops_alone_leaves_new_calls_to_the_others(tmp_path: Path) -> None:
+    with fleet(tmp_path, f"sqlite:///{tmp_path}/s.db") as found:
+        found.until("2 workers serve")
+        with one_of_each(found) as (one, other), ThreadPoolExecutor(1) as pool:
+            slow = pool.submit(one.called, "read", {"seconds": 3.0})
+            waited(lambda: found.marks().count("read") == 1)
+            os.kill(one.process, signal.SIGTERM)
+            waited(lambda: {_asked(found.base) for _ in range(10)} == {other.process})
+            assert not slow.done()
+            assert slow.result().status_code == 200
+
+
+def _asked(base: str) -> int:
+    """Which worker a new connection comes to; 0 if to one that stops."""
+    headers = {"Authorization": f"Bearer {ADMIN}"}
+    said = httpx.post(f"{base}/tools/call", json={"tool": "who"}, headers=headers)
+    return int(said.json()["text"]) if said.is_success else 0
+
+
 def test_that_nobody_reads_what_is_said_does_not_end_the_watch(tmp_path: Path) -> None:
     said = tmp_path / "said"
     script = (

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -101,6 +102,44 @@ def test_told_to_stop_it_lets_a_call_end_and_takes_no_other(tmp_path: Path) -> N
         assert [answer.json()["text"] for answer in answers] == ["done"]
         with pytest.raises(httpx.ConnectError):
             httpx.get(f"{served.base}/healthz")
+
+
+def test_while_calls_end_whoever_asks_is_told_that_it_stops(tmp_path: Path) -> None:
+    with serving(tmp_path) as served, httpx.Client(base_url=served.base, timeout=20) as client:
+        body = {"tool": "slow", "arguments": {"seconds": 2}}
+        with ThreadPoolExecutor(1) as pool:
+            asking = pool.submit(client.post, "/tools/call", json=body)
+            waited((tmp_path / "begun").exists)
+            before = httpx.get(f"{served.base}/readyz")
+            served.process.send_signal(signal.SIGTERM)
+            ready = waited(lambda: _unless_ready(served.base))
+            refused = httpx.post(f"{served.base}/tools/call", json=body)
+            viewing = httpx.get(f"{served.base}/events")
+            looking = httpx.get(f"{served.base}/tools")
+            alive = httpx.get(f"{served.base}/healthz")
+            text = asking.result(20).json()["text"]
+        assert served.process.wait(20) == 0
+
+    assert (before.status_code, ready.json()) == (200, {"status": "stopping"})
+    assert refused.status_code == viewing.status_code == 503
+    failure = refused.json()["failure"]
+    assert (failure["reason"], failure["mayHaveRun"]) == ("overloaded", False)
+    assert "stops" in failure["message"]
+    assert (refused.headers["retry-after"], refused.headers["connection"]) == ("1", "close")
+    assert (looking.status_code, alive.status_code, text) == (200, 200, "done")
+
+
+def _unless_ready(base: str) -> httpx.Response | None:
+    found = httpx.get(f"{base}/readyz")
+    return found if found.status_code == 503 else None
+
+
+def test_with_nothing_to_wait_for_it_ends_at_once(tmp_path: Path) -> None:
+    with serving(tmp_path, "--drain", "600") as served, httpx.Client(base_url=served.base) as idle:
+        idle.get("/healthz")
+        served.process.send_signal(signal.SIGTERM)
+
+        assert served.process.wait(20) == 0
 
 
 def test_a_call_that_takes_longer_than_the_drain_is_broken_off(tmp_path: Path) -> None:

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 OPEN = frozenset({"/healthz", "/readyz"})
 """Paths that are answered under any name and without a token: a load balancer asks for them."""
 
-
 CALL = "/tools/call"
+EVENTS = "/events"
 
 WIND_UP_S = 5.0
 """What a call that is broken off at the end gets for its cleanup, and to be recorded."""
@@ -114,7 +114,7 @@ class Gateway:
             self.pulse.beat(self.settings.worker)
 
     def stop(self) -> None:
-        """Say that no more requests should come, and end the streams of viewers.
+        """Refuse what would begin something, say so at `/readyz`, and end the streams of viewers.
 
         Calls that have not ended `drain_s` later are broken off, detached ones too.
         """
@@ -130,14 +130,29 @@ class Gateway:
         self._end_by = clock.now() + drain_s + WIND_UP_S
         self._breaking = clock.call_later(drain_s, self._break_off)
 
+    def is_to_listen(self) -> bool:
+        """Whether it is to answer new connections although it stops, to say that it does.
+
+        So it is while calls go on. Of several workers one that stops alone leaves them to the
+        others.
+        """
+        if self.pulse is not None and not self.pulse.all_end:
+            return False
+        is_busy = self._in_flight or self.calls.is_busy or self.approvals.is_busy
+        return bool(is_busy) and self.left_s > 0
+
+    @property
+    def left_s(self) -> float:
+        """How long it may still take to end, once it stops."""
+        return max(self._end_by - self.pipeline.clock.now(), 0.0)
+
     def _break_off(self) -> None:
         self.calls.break_off()
         self.approvals.break_off()
 
     async def _drained(self) -> None:
         """Wait until all calls have ended or were broken off, and their books are closed."""
-        clock = self.pipeline.clock
-        with clock.limit(max(self._end_by - clock.now(), 0.0)):
+        with self.pipeline.clock.limit(self.left_s):
             await self.calls.drained()
             await self.approvals.drained()
             if self._in_flight:
@@ -145,6 +160,8 @@ class Gateway:
 
     def _admit(self, asked: Asked) -> None:
         self._guard.admit(asked)
+        if self._stopping and (asked.method == "POST" or asked.path == EVENTS):
+            raise Refused(_stops())
         if self._in_flight > self.settings.max_in_flight:
             said = f"the gateway serves {self.settings.max_in_flight} requests at once"
             raise Refused(refusal(FailureCode.RATE_LIMITED, "overloaded", said, retry_after_s=1.0))
@@ -174,7 +191,7 @@ class Gateway:
             _get("/approvals", answering("approve", self.approvals.listed)),
             # One route for both, so that `Allow` names both.
             Route("/approvals/{id}", answering(None, self._approval), methods=["GET", "POST"]),
-            _get("/events", serving(None, self._events)),
+            _get(EVENTS, serving(None, self._events)),
             _get("/metrics", answering("call", self._metrics)),
             _get("/healthz", answering(None, lambda _: json_answer({"status": "ok"}))),
             _get("/readyz", answering(None, self._ready)),
@@ -277,6 +294,16 @@ def _whose(settings: GatewaySettings) -> dict[str, Any]:
     if settings.workers == 1:
         return {}
     return {"worker": settings.worker, "workers": settings.workers}
+
+
+def _stops() -> Answer:
+    return refusal(
+        FailureCode.RATE_LIMITED,
+        "overloaded",
+        "the gateway stops; nothing was run",
+        retry_after_s=1.0,
+        headers=((b"connection", b"close"),),
+    )
 
 
 def _one_worker_alone(name: str, workers: int) -> Answer:

@@ -93,6 +93,11 @@ class ApprovalDesk:
         """Tell viewers what other processes make, answer and run, until cancelled."""
         await self._watch.run()
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether something runs that was approved."""
+        return bool(self._resuming)
+
     async def drained(self) -> None:
         """Wait for what was approved and runs."""
         if self._resuming:

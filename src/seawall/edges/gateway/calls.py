@@ -145,6 +145,11 @@ class Calls:
             await stream.begin(answer.status)
         await stream.close(event_of("result", msgspec.Raw(answer.body)))
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether calls go on without their client; of others their requests tell."""
+        return bool(self._detached)
+
     async def drained(self) -> None:
         """Wait for the calls that go on without their client."""
         if self._detached:

@@ -26,7 +26,8 @@ class Pulse:
 
     def __init__(self, workers: int, clock: Clock) -> None:
         self._clock = clock
-        self._times = memoryview(mmap.mmap(-1, workers * _BYTES)).cast("d")
+        self._workers = workers
+        self._times = memoryview(mmap.mmap(-1, (workers + 1) * _BYTES)).cast("d")
 
     def beat(self, number: int) -> None:
         """Say that the loop of this worker goes round."""
@@ -41,9 +42,18 @@ class Pulse:
         last: float = self._times[number - 1]
         return None if last == _NOBODY else max(self._clock.now() - last, 0.0)
 
+    @property
+    def all_end(self) -> bool:
+        """Whether all workers were told to stop, and not this one alone."""
+        return bool(self._times[self._workers])
+
+    def end_all(self) -> None:
+        """Note that all workers are told to stop."""
+        self._times[self._workers] = 1.0
+
     def shown(self) -> list[dict[str, float | int | None]]:
         """Say it of all workers, for people."""
-        found = ((number, self.silent_s(number)) for number in range(1, len(self._times) + 1))
+        found = ((number, self.silent_s(number)) for number in range(1, self._workers + 1))
         return [
             {"worker": number, "silentS": None if silent is None else round(silent, 1)}
             for number, silent in found

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from seawall.contract.errors import ConfigurationError, Fault
 from seawall.edges.addresses import HeldAddress, bind, listen
-from seawall.edges.gateway.app import WIND_UP_S, Gateway
+from seawall.edges.gateway.app import Gateway
 from seawall.edges.gathering import Turn
 
 if TYPE_CHECKING:
@@ -40,10 +40,10 @@ async def serve(
 ) -> None:
     """Serve until SIGINT, SIGTERM or a cancel; then take nothing new and let calls end.
 
-    They have `drain_s` for it. `on_start` is told the address once it is bound, `on_ready` that
-    calls are taken. One of several workers shares the address with the others, and leaves SIGINT,
-    which a terminal sends to all of them, to whoever watches over them. Raises
-    `ConfigurationError` if the port is taken.
+    They have `drain_s` for it; whoever asks meanwhile is told so. `on_start` is told the address
+    once it is bound, `on_ready` that calls are taken. One of several workers shares the address
+    with the others, and leaves SIGINT, which a terminal sends to all of them, to whoever watches
+    over them. Raises `ConfigurationError` if the port is taken.
     """
     gateway = Gateway(pipeline, settings, pulse)
     listening = bound(settings)
@@ -130,14 +130,16 @@ def server_of(gateway: Gateway, on_ready: Callable[[], None] = lambda: None) -> 
         async def on_tick(self, counter: int) -> bool:
             if counter % TICKS_OF_A_LOOK == 0:
                 for connection in list(self.server_state.connections):
-                    if isinstance(connection, Connection):
-                        connection.end_if_overdue(settings.read_s)
+                    connection.end_if_overdue(settings.read_s)  # type: ignore[union-attr]  # all are ours
                 gateway.beat()
-            return await super().on_tick(counter)
+            if not await super().on_tick(counter):
+                return False
+            gateway.stop()
+            return self.force_exit or not gateway.is_to_listen()
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-            # Streams of viewers never end by themselves; calls may.
             gateway.stop()
+            self.config.timeout_graceful_shutdown = max(math.ceil(gateway.left_s), 1)
             await super().shutdown(sockets)
 
     return Server(
@@ -153,8 +155,6 @@ def server_of(gateway: Gateway, on_ready: Callable[[], None] = lambda: None) -> 
             date_header=True,
             lifespan="on",
             ws="none",
-            # The gateway itself breaks off what takes longer than its drain.
-            timeout_graceful_shutdown=math.ceil(settings.drain_s + WIND_UP_S),
         )
     )
 

@@ -280,6 +280,7 @@ class Supervisor:
 
     def _stop(self) -> None:
         self._stop_by = self._clock.now() + self._rules.drain_s + self._rules.margin_s
+        self._pulse.end_all()
         for place in self._places:
             self._send(place, signal.SIGTERM)
 
