@@ -16,6 +16,7 @@ from seawall.edges.requests import (
     TooLarge,
     bearer_in,
     ended_first,
+    with_named,
 )
 
 
@@ -169,3 +170,24 @@ def test_what_is_remembered_of_hosts_has_a_bound() -> None:
 )
 def test_a_bearer_token_is_what_stands_behind_the_word(header: bytes, token: bytes | None) -> None:
     assert bearer_in(header) == token
+
+
+@pytest.mark.parametrize(
+    ("target", "sent", "hosts"),
+    [
+        (b"/a?to=http://b", [b"a"], [b"a"]),
+        (b"*", [b"a"], [b"a"]),
+        (b"http://A:1/b", [b"a:1"], [b"a:1"]),
+        (b"http://a", [], [b"a"]),
+        (b"https://u:p@a?b", [b"b"], [b"b", b"a"]),
+        (b"http:///b", [b"a"], [b"a", b""]),
+    ],
+)
+def test_a_host_in_the_address_is_one_more_unless_the_header_says_the_same(
+    target: bytes, sent: list[bytes], hosts: list[bytes]
+) -> None:
+    headers = [(b"host", host) for host in sent]
+
+    with_named(headers, target)
+
+    assert headers == [(b"host", host) for host in hosts]

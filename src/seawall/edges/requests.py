@@ -8,6 +8,7 @@ name, and which origins and tokens it takes, is its own.
 from __future__ import annotations
 
 import asyncio
+import re
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -154,6 +155,21 @@ class Hosts:
         if len(self._seen) < MAX_SEEN:
             self._seen.add(sent)
         return True
+
+
+def with_named(headers: list[tuple[bytes, bytes]], target: bytes) -> None:
+    """Let the host that an address names, as `GET http://host/path`, count like a `Host`.
+
+    It goes before the header, by the rules of HTTP; so if the two differ, there are two hosts then,
+    and whoever looks at them refuses that.
+    """
+    _, absolute, rest = target.partition(b"://")
+    if not absolute or target.startswith(b"/"):
+        return
+    named = re.split(rb"[/?#]", rest, maxsplit=1)[0].rpartition(b"@")[2]
+    sent = [value.lower() for name, value in headers if name == b"host"]
+    if sent != [named.lower()]:
+        headers.append((b"host", named))
 
 
 def bearer_in(authorization: bytes) -> bytes | None:

@@ -109,6 +109,36 @@ async def test_what_is_no_request_is_answered_in_the_shape_of_all_others(sent: b
     assert _failure(said)["reason"] == "bad_request"
 
 
+@pytest.mark.parametrize(
+    ("target", "host", "status"),
+    [
+        (b"http://localhost/tools", b"localhost", 200),
+        (b"HTTP://LOCALHOST:81/tools?view=brief", b"localhost:81", 200),
+        (b"http://localhost/tools", None, 200),
+        (b"http://localhost", b"localhost", 200),
+        (b"/tools?of=http://evil.example/", b"localhost", 200),
+        (b"http://evil.example/tools", b"evil.example", 421),
+        (b"http://evil.example/tools", None, 421),
+        (b"http://evil.example/tools", b"localhost", 400),
+        (b"http://localhost/tools", b"evil.example", 400),
+        (b"http://localhost@evil.example/tools", None, 421),
+        (b"http://evil.example?localhost/tools", None, 421),
+        (b"http://127.0.0.1/tools", b"localhost", 400),
+    ],
+)
+async def test_a_host_in_the_address_counts_like_the_header(
+    target: bytes, host: bytes | None, status: int
+) -> None:
+    header = b"" if host is None else b"Host: " + host + b"\r\n"
+    async with listening(Pipeline(TOOLS)) as base:
+        reader, writer = await _connected(base)
+        writer.write(b"GET " + target + b" HTTP/1.1\r\n" + header + b"Connection: close\r\n\r\n")
+        said = await reader.read()
+        writer.close()
+
+    assert said.startswith(b"HTTP/1.1 %d " % status), said
+
+
 async def test_a_request_that_came_is_waited_for_however_long_its_call_takes() -> None:
     @tool(annotations=Annotations.for_reading())
     async def slow() -> str:

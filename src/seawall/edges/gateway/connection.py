@@ -16,6 +16,7 @@ from seawall.edges.gateway.answers import refusal
 from seawall.edges.gateway.asked import NO_SNIFF, bad_request
 from seawall.edges.gateway.exchange import CLOSE, EXTENSIONS, Exchange, address_of, written
 from seawall.edges.gathering import Gathering, Turn
+from seawall.edges.requests import with_named
 
 if TYPE_CHECKING:
     from asyncio import Transport
@@ -58,6 +59,8 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """A request can be answered, or waits until the one before it was."""
         parser, scope = self.parser, self.scope
+        if not self.url.startswith(b"/"):
+            with_named(self.headers, self.url)
         version = parser.get_http_version()
         scope["http_version"] = version
         scope["method"] = parser.get_method().decode("ascii")

@@ -104,7 +104,7 @@ def address_of(url: bytes) -> tuple[str, bytes, bytes]:
 
 def _read(url: bytes) -> tuple[str, bytes, bytes]:
     parsed = httptools.parse_url(url)
-    raw = parsed.path
+    raw = parsed.path or b"/"  # `http://host` has none
     return unquote(raw.decode("ascii")), raw, parsed.query or b""
 
 

@@ -62,7 +62,8 @@ class Guard:
         if asked.header_bytes > self._max_header_bytes:
             raise Refused(_too_many(self._max_header_bytes))
         if repeated := asked.repeated(ONCE):
-            raise Refused(bad_request(f"the header {repeated} came more than once"))
+            more = ", or the address names another" if repeated == "host" else ""
+            raise Refused(bad_request(f"the header {repeated} came more than once{more}"))
         host = headers.get(b"host", b"")
         if host not in self._hosts:
             raise Refused(_wrong_host(host))

@@ -474,3 +474,17 @@ async def test_what_some_servers_would_read_otherwise_is_refused(
 
     assert response.status_code == 400
     assert response.json()["error"]["code"] == -32600
+
+
+@WAYS
+@pytest.mark.parametrize(("named", "status"), [("127.0.0.1", 404), ("evil.example", 421)])
+async def test_a_host_in_the_address_counts_like_the_header(
+    ports: dict[str, int], way: str, named: str, status: int
+) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", ports[way])
+    head = f"GET http://{named}:{ports[way]}/none HTTP/1.1\r\nHost: 127.0.0.1:{ports[way]}\r\n"
+    writer.write(f"{head}Connection: close\r\n\r\n".encode())
+    said = await reader.read()
+    writer.close()
+
+    assert said.startswith(f"HTTP/1.1 {status} ".encode()), said
