@@ -20,7 +20,7 @@ def test_who_has_served_for_long_is_replaced_at_once() -> None:
     assert respawn.due == 100.0
 
 
-def test_early_ends_in_a_row_wait_longer_and_are_hopeless_in_the_end() -> None:
+def test_starts_that_never_serve_wait_longer_and_are_hopeless_in_the_end() -> None:
     respawn = Respawn()
 
     for _ in range(TRIES):
@@ -31,6 +31,15 @@ def test_early_ends_in_a_row_wait_longer_and_are_hopeless_in_the_end() -> None:
 
     respawn.ended(50.0, STEADY_S + 1)
     assert not respawn.is_hopeless
+
+
+def test_one_that_serves_for_a_moment_again_and_again_waits_longer_but_is_not_hopeless() -> None:
+    respawn = Respawn()
+
+    waits = [respawn.ended(0.0, 1.0) for _ in range(TRIES * 2)]
+
+    assert not respawn.is_hopeless
+    assert waits[-1] == LONGEST_WAIT_S
 
 
 def test_one_that_served_only_for_a_moment_counts_as_an_early_end() -> None:

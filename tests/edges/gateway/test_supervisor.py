@@ -177,6 +177,20 @@ def test_after_five_starts_that_came_to_nothing_it_gives_up_and_says_why() -> No
         assert "was ended by SIGSEGV; no more are started" in found.lines[-1]
 
 
+def test_workers_that_are_killed_again_and_again_after_they_served_are_not_given_up() -> None:
+    with supervised("brief", "1") as found:
+        found.until("1 workers serve")
+        for start in range(1, 6):
+            os.kill(found.worker(1, start), signal.SIGKILL)
+            found.until("another starts in", start)
+            if start < 5:
+                found.until("serves again", start)
+
+        assert found.until("another starts in", 5).endswith("in 4 s")
+        found.send(signal.SIGTERM)
+        assert found.code() == 0
+
+
 def test_one_that_never_serves_is_killed_and_tried_again() -> None:
     with supervised("hangs", "1") as found:
         found.until("worker 1 did not serve within 1 s", 2)
