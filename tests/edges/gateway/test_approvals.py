@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,7 +17,7 @@ from tests.edges.gateway.serving import (
 )
 from tests.waiting import until
 
-from seawall import ApprovalSettings, Pipeline, Registry
+from seawall import Annotations, ApprovalSettings, Pipeline, Registry, tool
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -111,6 +112,37 @@ async def test_an_answer_is_never_overwritten(client: httpx.AsyncClient, first: 
     second = await decided(client, address, "deny")
 
     assert second.status_code == 409
+
+
+async def test_what_runs_is_shown_as_taken_from_the_answer_to_the_end(pipeline: Pipeline) -> None:
+    looked, begun, go_on = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    @tool(annotations=Annotations.for_destroying())
+    async def drop_table(name: str) -> str:
+        """Drop a table."""
+        begun.set()
+        await go_on.wait()
+        return f"{name} is gone"
+
+    pipeline.registry.register(drop_table, on_duplicate="replace")
+    resume = pipeline.resume
+
+    async def late(*arguments: Any, **options: Any) -> Any:
+        await looked.wait()
+        return await resume(*arguments, **options)
+
+    async with pipeline, asking(pipeline=pipeline, **with_tokens(), token=CALLER) as client:
+        pipeline.resume = late  # type: ignore[method-assign]  # what comes before it is written down
+        address = await waiting(client)
+        await decided(client, address, "approve")
+        before = (await client.get(address)).json()["status"]
+        looked.set()
+        await begun.wait()
+        running = (await client.get(address)).json()["status"]
+        go_on.set()
+        ended = (await finished(client, address))["status"]
+
+    assert (before, running, ended) == ("taken", "taken", "done")
 
 
 @pytest.mark.parametrize(("token", "status"), [(CALLER, 403), (APPROVER, 200), (ADMIN, 200)])

@@ -127,6 +127,8 @@ class ApprovalDesk:
             if batch.caller != asked.client.name:
                 raise Refused(_not_there(asked.part("id")))
         shown = _request(batch)
+        if batch.status is ApprovalStatus.APPROVED and batch.id in self._resuming:
+            shown["status"] = ApprovalStatus.TAKEN.value  # it is not written down yet
         if batch.status in _READABLE:
             outcome = await _reached(self._pipeline.outcome(batch.id))
             shown["results"] = _results(outcome)

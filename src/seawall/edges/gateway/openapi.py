@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 from seawall import __version__
 from seawall.contract.approval import ApprovalStatus
-from seawall.edges.gateway.tokens import SCOPES
+from seawall.edges.gateway.openapi_schemas import reference as _ref
+from seawall.edges.gateway.openapi_schemas import schemas
 
-Schema = dict[str, Any]
+if TYPE_CHECKING:
+    from seawall.edges.gateway.openapi_schemas import Schema
 
 _STATUSES = {
     "200": "The tool has answered.",
@@ -20,19 +22,24 @@ _STATUSES = {
     "404": "There is no such tool; `failure.hints` has near names. Nothing was run.",
     "405": "This method is not answered here.",
     "408": "The request was not there in time.",
-    "409": "The call with this Idempotency-Key still runs; or the approval was answered already.",
+    "409": (
+        "The call with this Idempotency-Key is not answered yet: it runs, or its kept answer is"
+        " being looked up for another who asked. Nothing was run for this request; `requestId` is"
+        " that of the call. Ask again with the same key; see Retry-After."
+    ),
     "413": "The body is too large.",
     "415": "The body is not application/json.",
     "421": "The gateway does not answer under this host name.",
     "422": "The arguments are no good: see `failure.issues`. Or the key was used for another call.",
     "429": "A rate is used up; see Retry-After.",
     "431": "The headers are too large.",
+    "500": "The gateway itself failed; its log says how.",
     "501": "This cannot be done here.",
     "502": "The tool failed, or what came of the call is not known.",
-    "503": "Overloaded, or the tool's circuit is open; see Retry-After.",
+    "503": "Overloaded, or it stops, or the tool's circuit is open; see Retry-After.",
     "504": "It took too long.",
 }
-_ALWAYS = ("400", "401", "403", "405", "408", "421", "429", "431", "503")
+_ALWAYS = ("400", "401", "403", "405", "408", "421", "429", "431", "500", "503")
 """What any path behind the guard may answer."""
 
 
@@ -48,7 +55,7 @@ def document() -> Schema:
         },
         "paths": _paths(),
         "components": {
-            "schemas": _schemas(),
+            "schemas": schemas(),
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
         },
         "security": [{"bearer": []}, {}],
@@ -76,10 +83,6 @@ def _paths() -> Schema:
         "/healthz": {"get": _open("Whether it is there")},
         "/readyz": {"get": _open("Whether it takes calls", "503")},
     }
-
-
-def _ref(name: str) -> Schema:
-    return {"$ref": f"#/components/schemas/{name}"}
 
 
 def _json(schema: Schema) -> Schema:
@@ -140,6 +143,7 @@ def _approval() -> Schema:
     said = _reading("Show one approval", "Approval", parameters=[_ID], extra=("404",))
     waits = {"description": "It waits for an answer.", "content": _json(_ref("Approval"))}
     said["responses"]["202"] = waits
+    said["description"] = "It is `approved` until somebody runs it, and `taken` while it runs."
     return said
 
 
@@ -197,6 +201,10 @@ _STATUS: Schema = {
     "in": "query",
     "schema": {"enum": [*ApprovalStatus, "all"], "default": "pending"},
 }
+_ANSWERED = {
+    "description": "It was answered, run or expired already; what was said then stands.",
+    "content": _json(_ref("Result")),
+}
 _DECISION: Schema = {
     "summary": "Approve, deny or withdraw",
     "description": "Needs the scope approve. What is approved as a whole is run by the gateway.",
@@ -204,188 +212,7 @@ _DECISION: Schema = {
     "requestBody": {"required": True, "content": _json(_ref("Decision"))},
     "responses": {
         "200": {"description": "The approval as it is now.", "content": _json(_ref("Approval"))},
-        **_answers("400", "404", "409", "413", "415"),
+        **_answers("400", "404", "413", "415"),
+        "409": _ANSWERED,
     },
 }
-
-
-def _object(required: dict[str, Schema], optional: dict[str, Schema] | None = None) -> Schema:
-    properties = {**required, **(optional or {})}
-    return {"type": "object", "properties": properties, "required": list(required)}
-
-
-def _list(item: Schema) -> Schema:
-    return {"type": "array", "items": item}
-
-
-def _schemas() -> dict[str, Schema]:
-    text: Schema = {"type": "string"}
-    number: Schema = {"type": "number"}
-    count: Schema = {"type": "integer", "minimum": 0}
-    flag: Schema = {"type": "boolean"}
-    anything: Schema = {"type": ["object", "null"]}
-    maybe_text: Schema = {"type": ["string", "null"]}
-    maybe_number: Schema = {"type": ["number", "null"]}
-    seconds: Schema = {"type": ["number", "null"], "exclusiveMinimum": 0, "maximum": 86_400}
-    identifier: Schema = {"type": ["string", "null"], "maxLength": 200, "pattern": "^[ -~]*$"}
-    issue = _object({"path": text, "message": text, "keyword": text})
-    failure = _object(
-        {
-            "code": {"enum": _codes()},
-            "reason": text,
-            "message": text,
-            "guidance": text,
-            "layer": text,
-            "retryable": flag,
-            "retryAfterS": maybe_number,
-            "mayHaveRun": {"type": ["boolean", "null"]},
-            "hints": _list(text),
-            "fields": _list(text),
-            "issues": _list(issue),
-        }
-    )
-    usage = _object(
-        {
-            "tool": text,
-            "invocations": count,
-            "successes": count,
-            "failures": count,
-            "refusals": count,
-            "runs": count,
-            "totalS": number,
-            "meanS": maybe_number,
-            "successRate": maybe_number,
-            "lastError": maybe_text,
-            "lastUsed": maybe_number,
-        }
-    )
-    span = _object(
-        {
-            "requestId": text,
-            "tool": text,
-            "attempt": count,
-            "started": number,
-            "durationMs": number,
-            "queueMs": number,
-            "outcome": {"enum": ["success", "failed", "denied", "skipped"]},
-            "reason": text,
-            "digest": maybe_text,
-            "mended": _list(text),
-            "verdicts": _list(text),
-        }
-    )
-    brief: Schema = {
-        "name": text,
-        "title": maybe_text,
-        "description": text,
-        "riskLevel": {"enum": ["low", "medium", "high"]},
-        "needConfirm": flag,
-        "state": {"enum": ["runnable", "not_released", "locked", "blocked"]},
-        "quarantined": maybe_text,
-        "family": maybe_text,
-        "category": text,
-        "breaker": maybe_text,
-        "rate": anything,
-    }
-    tool = _object(
-        {
-            **brief,
-            "inputSchema": {"type": "object"},
-            "outputSchema": anything,
-            "annotations": {"type": "object"},
-            "tags": _list(text),
-            "retrySafe": flag,
-            "policy": anything,
-            "example": anything,
-        }
-    )
-    counted = ("all", "runnable", "needsApproval", "notReleased", "blocked")
-    approved = _object(
-        {
-            "id": text,
-            "requestId": text,
-            "tool": text,
-            "risk": {"enum": ["low", "medium", "high"]},
-            "reason": text,
-            "arguments": text,
-            "digest": text,
-            "decision": maybe_text,
-            "denyReason": text,
-            "decided": maybe_number,
-            "decidedBy": text,
-        }
-    )
-    approval = _object(
-        {
-            "id": text,
-            "status": {"enum": list(ApprovalStatus)},
-            "created": number,
-            "expires": maybe_number,
-            "sessionId": text,
-            "caller": text,
-            "calls": _list(approved),
-        },
-        {"results": _list(_ref("Result"))},
-    )
-    return {
-        "Approval": approval,
-        "Approvals": _object({"approvals": _list(_ref("Approval"))}),
-        "Decision": _object(
-            {"decision": {"enum": ["approve", "deny", "withdraw"]}}, {"reason": text}
-        ),
-        "Call": _object(
-            {"tool": text},
-            {
-                "arguments": {"type": ["object", "string", "null"]},
-                "requestId": identifier,
-                "sessionId": identifier,
-                "timeoutS": seconds,
-                "deadlineS": seconds,
-            },
-        ),
-        "Result": _object(
-            {
-                "requestId": text,
-                "tool": text,
-                "isError": flag,
-                "text": text,
-                "content": _list({"type": "object"}),
-                "structuredContent": {},
-                "failure": {"oneOf": [failure, {"type": "null"}]},
-                "attempts": count,
-                "durationMs": maybe_number,
-                "approval": maybe_text,
-            }
-        ),
-        "Client": _object({"name": text, "may": _object(dict.fromkeys(SCOPES, flag))}),
-        "BriefTool": _object(brief),
-        "Tool": tool,
-        "Tools": _object(
-            {
-                "tools": _list({"anyOf": [_ref("Tool"), _ref("BriefTool")]}),
-                "counts": _object(dict.fromkeys(counted, count)),
-            }
-        ),
-        "Spans": _object({"spans": _list(span), "histogram": {"type": "object"}, "dropped": count}),
-        "Usages": _object({"tools": _list(usage)}),
-        "Breaker": _object({"tool": text, "state": {"enum": ["closed", "open", "half_open"]}}),
-        "Breakers": _object({"breakers": _list(_ref("Breaker"))}),
-        "Workers": _object(
-            {
-                "worker": count,
-                "workers": count,
-                "pulse": _list(_object({"worker": count, "silentS": maybe_number})),
-                "sharing": _list(_ref("Part")),
-            }
-        ),
-        "Part": _object(
-            {"what": text, "how": {"enum": ["shared", "divided", "each"]}, "where": text}
-        ),
-        "Change": _object({"action": {"enum": ["open", "close", "reset"]}}),
-    }
-
-
-def _codes() -> list[str]:
-    from seawall.contract.failure import FailureCode  # noqa: PLC0415  # for the document alone
-
-    return [code.value for code in FailureCode]
