@@ -308,7 +308,10 @@ async def test_a_refusal_by_the_gate_is_in_the_log_when_it_is_answered(risk: Ris
 
 
 async def test_each_end_of_a_turn_is_kept() -> None:
+    begun = asyncio.Event()
+
     async def wait(arguments: Any, context: Any) -> str:
+        begun.set()
         await asyncio.Event().wait()
         return ""
 
@@ -329,7 +332,7 @@ async def test_each_end_of_a_turn_is_kept() -> None:
             await pipeline.turn([("look", {})])
             await pipeline.turn([("fail", {})])
             turn = asyncio.create_task(pipeline.turn([("wait", {})]))
-            await asyncio.sleep(0.01)
+            await begun.wait()
             turn.cancel()
             await asyncio.wait([turn])
         async with Pipeline(tools, state=state, hooks=[Aborts()]) as pipeline:

@@ -14,12 +14,14 @@ import pytest
 from sqlalchemy import inspect, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 from tests.servers import PostgresServer
+from tests.waiting import until
 
 from seawall.contract.errors import ConfigurationError, StoreUnavailable
 from seawall.pipeline.clock import SystemClock
 from seawall.stores import State, open_state
 from seawall.stores.address import address_of
 from seawall.stores.database import Database
+from seawall.stores.links import POOL
 from seawall.stores.migrations import MIGRATIONS
 from seawall.stores.schema import metadata
 from seawall.testing import FakeClock
@@ -46,6 +48,21 @@ async def add_owner(connection: AsyncConnection, name: str = "a") -> None:
         text("INSERT INTO owners (id, place, pid, started, seen) VALUES (:id, '', 0, 0, 0)"),
         {"id": name},
     )
+
+
+async def all_held(database: Database) -> tuple[list[asyncio.Task[None]], asyncio.Event]:
+    """Begin writes that keep everybody else waiting, until the event is set."""
+    go_on = asyncio.Event()
+    begun: list[AsyncConnection] = []
+    at_once = 1 if database.dialect == "sqlite" else POOL
+
+    async def hold(connection: AsyncConnection) -> None:
+        begun.append(connection)
+        await go_on.wait()
+
+    holding = [asyncio.ensure_future(database.write(hold)) for _ in range(POOL)]
+    await until(lambda: len(begun) == at_once)
+    return holding, go_on
 
 
 async def owners(connection: AsyncConnection) -> list[Any]:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.outages.network import network_to
-from tests.stores.test_database import add_owner, database_of, owners
+from tests.stores.test_database import add_owner, all_held, database_of, owners
+from tests.waiting import until_idle
 
 from seawall.contract.errors import StoreUnavailable
 from seawall.stores import open_state
@@ -117,15 +118,9 @@ async def test_a_server_that_takes_no_connection_is_asked_for_few(
 async def test_who_goes_before_it_is_their_turn_has_nothing_written(state_url: str) -> None:
     async with open_state(state_url) as state:
         database = database_of(state)
-        go_on = asyncio.Event()
-
-        async def hold(_: Any) -> None:
-            await go_on.wait()
-
-        holding = [asyncio.ensure_future(database.write(hold)) for _ in range(POOL)]
-        await asyncio.sleep(0.2)
+        holding, go_on = await all_held(database)
         late = asyncio.ensure_future(database.write(add_owner))
-        await asyncio.sleep(0.05)
+        await until_idle()
         late.cancel()
         with pytest.raises(asyncio.CancelledError):
             await late

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.redis_servers import Server, running, until_up
+from tests.waiting import until_idle
 
 from seawall.pipeline.clock import SystemClock
 from seawall.stores.redis_address import redis_address
@@ -147,7 +148,7 @@ async def test_an_answer_that_came_while_the_process_stood_still_counts(
 async def test_who_is_cancelled_while_asking_is_cancelled(link: RedisLink, server: Server) -> None:
     server.pause()
     asking = asyncio.ensure_future(asked(link))
-    await asyncio.sleep(0.05)
+    await until_idle()
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asking

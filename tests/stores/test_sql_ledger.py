@@ -12,8 +12,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from sqlalchemy import text
-from tests.stores.test_database import database_of
+from tests.stores.test_database import all_held, database_of
 from tests.stores.test_owners import owners_of
+from tests.waiting import until_idle
 
 from seawall.contract.effect import Begun, EffectState, Intent, Settled
 from seawall.contract.errors import StoreUnavailable
@@ -494,15 +495,9 @@ async def test_who_is_not_waited_for_before_it_began_leaves_nothing_behind(state
     async with open_state(state_url) as state:
         ledger, database = ledger_of(state), database_of(state)
         await ledger.begin(intent("first", key="other"))
-        go_on = asyncio.Event()
-
-        async def hold(_: Any) -> None:
-            await go_on.wait()
-
-        holding = [asyncio.ensure_future(database.write(hold)) for _ in range(5)]
-        await asyncio.sleep(0.2)
+        holding, go_on = await all_held(database)
         late = [asyncio.ensure_future(ledger.begin(intent(f"t{number}"))) for number in range(20)]
-        await asyncio.sleep(0.05)
+        await until_idle()
         for each in late:
             each.cancel()
         await asyncio.gather(*late, return_exceptions=True)

@@ -113,13 +113,11 @@ def test_an_answer_is_given_once_whichever_worker_is_told(both: Fleet) -> None:
 
 
 def _done(client: httpx.Client, where: str) -> Any:
-    end = time.monotonic() + 30
-    while True:
+    def done() -> Any:
         found = client.get(where).json()
-        if found["status"] == "done":
-            return found
-        assert time.monotonic() < end, found
-        time.sleep(0.02)
+        return found if found["status"] == "done" else None
+
+    return waited(done)
 
 
 @pytest.mark.parametrize("tool", ["read", "pay"])
@@ -281,8 +279,7 @@ def test_a_killed_worker_loses_its_own_calls_alone_and_its_counts_stay(tmp_path:
             for worker in (one, other, other):
                 worker.called("read").raise_for_status()
             slow = [pool.submit(worker.called, "read", {"seconds": 1.0}) for worker in (one, other)]
-            while found.marks().count("read") < 5:
-                time.sleep(0.02)
+            waited(lambda: found.marks().count("read") == 5)
             os.kill(other.process, signal.SIGKILL)
             kept = slow[0].result()
             with pytest.raises(httpx.TransportError):
@@ -328,8 +325,7 @@ def test_told_to_stop_calls_of_all_workers_end_and_it_ends_with_0(tmp_path: Path
         found.until("2 workers serve")
         with one_of_each(found) as workers, ThreadPoolExecutor(2) as pool:
             slow = [pool.submit(worker.called, "read", {"seconds": 1.0}) for worker in workers]
-            while found.marks().count("read") < 2:
-                time.sleep(0.02)
+            waited(lambda: found.marks().count("read") == 2)
             base = found.base
             code = found.stop()
             texts = [one.result().json()["text"] for one in slow]
@@ -396,10 +392,8 @@ def test_that_nobody_reads_what_is_said_does_not_end_the_watch(tmp_path: Path) -
         ["bash", "-c", script], cwd=tmp_path, env=environment, start_new_session=True
     ) as shell:
         try:
-            end = time.monotonic() + 90
-            while "2 workers serve" not in (said.read_text() if said.exists() else ""):
-                assert time.monotonic() < end, said.read_text()
-                time.sleep(0.1)
+            waited(said.exists)
+            waited(lambda: "2 workers serve" in said.read_text(), within_s=90)
             found = SimpleNamespace(base=said.read_text().split(" tools at ")[1].split()[0])
             with one_of_each(found) as (one, _):
                 os.kill(one.process, signal.SIGKILL)

@@ -80,16 +80,18 @@ def request(method: str, params: Any = None, request_id: Any = None) -> dict[str
     return {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params or {}}
 
 
-async def cancelled(web: Web) -> int:
-    """How many calls the server was told to give up."""
+async def counted(web: Web, what: str = "cancelled") -> int:
+    """How many calls of the tool `hang` have `hung`, or were told to give up."""
     if web.headers:
-        return len(json.loads(text_of(await web.call("was_cancelled"))))
-    return len(json.loads(text_of((await web.modern("was_cancelled")).json())))
+        said = text_of(await web.call("was_cancelled"))
+    else:
+        said = text_of((await web.modern("was_cancelled")).json())
+    return int(json.loads(said)[what])
 
 
-async def more_than(before: int, web: Web) -> None:
+async def more_than(before: int, web: Web, what: str = "cancelled") -> None:
     async def are_more() -> bool:
-        return await cancelled(web) > before
+        return await counted(web, what) > before
 
     await until(are_more, within_s=10)
 
@@ -216,9 +218,9 @@ async def test_a_disconnect_is_a_cancellation_where_there_is_no_session(
     web = webs(ports[way])
     await web.modern("add", {"a": 1, "b": 1})
 
-    before = await cancelled(web)
+    before, hung = await counted(web), await counted(web, "hung")
     hanging = asyncio.create_task(web.modern("hang"))
-    await asyncio.sleep(0.5)
+    await more_than(hung, web, "hung")
     hanging.cancel()
     await asyncio.wait({hanging})
 
@@ -232,9 +234,9 @@ async def test_a_cancellation_in_a_session_reaches_the_server(
     web = webs(ports[way])
     await web.open()
 
-    before = await cancelled(web)
+    before, hung = await counted(web), await counted(web, "hung")
     hanging = asyncio.create_task(web.post(request("tools/call", {"name": "hang"}, "h")))
-    await asyncio.sleep(0.5)
+    await more_than(hung, web, "hung")
     params = {"requestId": "h", "reason": "enough"}
     told = await web.post({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
     assert told.status_code == 202
@@ -436,7 +438,7 @@ async def test_a_signal_ends_it_although_streams_are_open(served: Served, webs: 
     web = webs(port)
     await web.open()
     hanging = asyncio.create_task(web.post(request("tools/call", {"name": "hang"}, "h")))
-    await asyncio.sleep(0.3)
+    await more_than(0, web, "hung")
 
     begun = time.monotonic()
     served.processes[port].terminate()

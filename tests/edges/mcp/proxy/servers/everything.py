@@ -79,6 +79,7 @@ TOOLS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "ask_first": (MESSAGE, {}),
 }
 
+hung: list[dict[str, Any]] = []
 cancelled: list[dict[str, Any]] = []
 subscribed: list[str] = []
 
@@ -241,6 +242,7 @@ async def add(ctx: Any, params: Any) -> Any:
 
 
 async def hang(ctx: Any, params: Any) -> Any:
+    hung.append({"id": ctx.request_id})
     try:
         await asyncio.sleep(3600)
     except asyncio.CancelledError:
@@ -284,7 +286,7 @@ async def large(ctx: Any, params: Any) -> Any:
 
 
 async def was_cancelled(ctx: Any, params: Any) -> Any:
-    return text(json.dumps(cancelled))
+    return text(json.dumps({"hung": len(hung), "cancelled": len(cancelled)}))
 
 
 async def was_subscribed(ctx: Any, params: Any) -> Any:
