@@ -96,6 +96,10 @@ if TYPE_CHECKING:
         ("whsec_abcdefghijkl", "abcdefghijkl"),
         ("ya29.abcdefghijkl", "abcdefghijkl"),
         ("https://hooks.slack.com/services/T0/B0/abcdef", "abcdef"),
+        ("GET /cb?code=0123456789abcdef0123 HTTP/1.1", "9abcdef"),
+        ("https://app.test/cb?state=x&code=4/0AX4XfWh-Zb_x9Q&scope=a", "AX4XfWh"),
+        ("/cb?code=0.AXoA_5b2c.AgABAAIAAAA", "AgABAA"),
+        ("/CB?CODE=6a7f2c1e-52b1-4a0e-9c1d-1f2e3d4c5b6a", "52b1"),
         ("-----BEGIN EC PRIVATE KEY-----\nMIIEow\n-----END EC PRIVATE KEY-----", "MIIEow"),
     ],
 )
@@ -140,6 +144,15 @@ def test_what_looks_like_a_secret_is_masked(text: str, hidden: str) -> None:
         "cannot reach http://[::1]:8080",
         "cannot reach redis+cluster://one:7000,two:7000",
         "session: abcdefghijklmnopqrstuvwxyz",
+        "the password hunter2 is wrong",
+        "exit code=0123456789abcdef0123",
+        "GET /search?code=404 failed",
+        "GET /countries?q=a&code=en-US failed",
+        "/help?code=ERR_CONNECTION_REFUSED_404",
+        "/shop?code=product-not-found-2024&page=2",
+        "/parts?code=12345678901234567890",
+        "/plan?code=abcdefghijklmnopqrst",
+        "what is ?code=<the code of your account, with 16 signs>",
     ],
 )
 def test_plain_words_are_left_alone(text: str) -> None:
@@ -214,6 +227,8 @@ _PARTS = [
     "-----BEGIN",
     "KEY",
     "PRIVATE KEY-----",
+    "?code=0123456789abcdef",
+    "&code=a1",
     "=",
     ":",
     "is the",
@@ -240,6 +255,8 @@ _REPEATED = [
     *("password='", "password='\\", "tokens=[", "token=a(", "token=a.", "tokens=12,", "session=a"),
     *("://", "://a:", "://a", "://a:/", ":\\/\\/a:", "@", "--key ", "('key',", "auth=(", "auth"),
     *("eyJaaaaaaaa.", "ewaaaaaaaaaaaaaaaaaaa", "SG.aaaaaaaaaaaaaaaaaaaa", "-----BEGIN A", "key["),
+    *("?code=", "&code=a1", "&code=a-", "&code=a-1_", "?", "?code=" + "a" * 120),
+    "?code=" + "1" * 40,
 ]
 
 

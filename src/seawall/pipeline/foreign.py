@@ -60,6 +60,12 @@ _NO_VALUE = (
     r"|requires?|required|option|flag|argument|as|from|given|missing|if|when|the|should|expects?)\b"
 )
 _RUN = r"(?<![\w+/=-])(?=[a-z+/=_-]*[0-9])[\w+=-][\w+/=-]{31,}+"
+_IN_CODE = r"[\w.~/+%-]"
+_CODE = (
+    rf"(?!\d*+[a-z]*+(?:[-_.](?:[a-z]++|\d{{1,4}}))*+(?!{_IN_CODE}))"
+    rf"(?={_IN_CODE}{{0,120}}\d)(?={_IN_CODE}{{0,120}}[a-z]) {_IN_CODE}{{16,}}+"
+)
+"""What an OAuth redirect brings back: long, of letters and digits, and no words with a number."""
 _SECRETS = re.compile(
     rf"""(?ix)
     (?=[\w-]) (?:
@@ -95,6 +101,7 @@ _SECRETS = re.compile(
       | (?P<hook>://hooks\.slack\.com/services/) [\w/]+
       | (?P<host>:(?://|\\/\\/)) (?!git@)[^\s/:@]+ (?=@)
     )
+    | (?P<code>[?&]code=) {_CODE}
     | (?=[\[(]) (?:
       (?P<pair>[\[(]\s*b?\\?["'](?:[\w-]{{0,40}}authorization|(?:set-)?cookie2?)
         \\?["']\s*,\s*) {_QUOTED} (?=\s*[\])]|\Z)
@@ -106,7 +113,7 @@ _SECRETS = re.compile(
 
 _HINTS = (
     *("ey", "ew", "token", "secret", "ss", "pwd", "sig", "credential", "auth", "cookie", "jwt"),
-    *("bearer", "basic", "://", ":\\/"),
+    *("bearer", "basic", "://", ":\\/", "code="),
     *("k-", "k_", "gh", "github_pat", "glpat", "gldt", "xapp", "xox", "hf", "npm", "pypi"),
     *("whsec", "shpat", "dop_v1", "akia", "asia", "aiza", "sg.", "ya29", "-----begin"),
 )
