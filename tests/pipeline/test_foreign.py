@@ -109,6 +109,19 @@ def test_what_looks_like_a_secret_is_masked(text: str, hidden: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "beginning",
+    [
+        *("sk-", "pk_", "rk-", "gho_", "ghp_", "ghr_", "ghs_", "ghu_", "github_pat_", "glpat-"),
+        *("gldt-", "xapp-", "hf_", "npm_", "pypi-", "whsec_", "shpat_", "dop_v1_", "xoxb-"),
+        *("AKIA", "akia", "AIza", "aiza", "ya29.", "YA29.", "Bearer ", "basic "),
+    ],
+)
+def test_a_token_is_known_by_how_it_begins(beginning: str) -> None:
+    for text in (f"{beginning}0123456789AB", f"not {beginning.upper()}0123456789AB, it says"):
+        assert "56789AB" not in masked(text)
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "no such key",

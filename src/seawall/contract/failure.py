@@ -110,6 +110,9 @@ _RAN = {
 }
 
 
+_fill = msgspec.structs.force_setattr
+
+
 class Issue(msgspec.Struct, frozen=True):
     """One fault of one argument."""
 
@@ -147,13 +150,12 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     """Type names of the exceptions behind it, outermost first; never their texts."""
 
     def __post_init__(self) -> None:
-        fill = msgspec.structs.force_setattr
         if not self.reason:
-            fill(self, "reason", _DEFAULT_REASON.get(self.code, self.code.value))
+            _fill(self, "reason", _DEFAULT_REASON.get(self.code, self.code.value))
         if not self.guidance:
-            fill(self, "guidance", GUIDANCE[self.code])
+            _fill(self, "guidance", GUIDANCE[self.code])
         if self.retryable is None:
-            fill(self, "retryable", self.code in _TRANSIENT)
+            _fill(self, "retryable", self.code in _TRANSIENT)
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -162,15 +164,13 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
 
     def render(self) -> str:
         """Say it to a model: what, where, and what to do next."""
-        head = f"Error: {self.reason.replace('_', ' ')}: {self.message}"
-        fields = self.fields if self.issues else ()
-        if fields:
+        said, guidance, ran = self.message, self.guidance, self.may_have_run
+        if self.issues and (fields := self.fields):
             shown = ", ".join(fields[:8])
-            head += f" [{shown}]" if len(fields) <= 8 else f" [{shown}, …]"
-        parts = [head if head.endswith((".", "!", "?")) else f"{head}.", self.guidance]
-        if self.may_have_run is not None and _RAN[self.may_have_run] not in self.guidance:
-            parts.append(_RAN[self.may_have_run])
-        return " ".join([part for part in parts if part])
+            said += f" [{shown}]" if len(fields) <= 8 else f" [{shown}, …]"
+        end = "" if said.endswith((".", "!", "?")) else "."
+        text = f"Error: {self.reason.replace('_', ' ')}: {said}{end} {guidance}"
+        return text if ran is None or _RAN[ran] in guidance else f"{text} {_RAN[ran]}"
 
 
 def dotted(pointer: str) -> str:

@@ -24,7 +24,7 @@ from seawall.contract.content import (
 from seawall.contract.failure import GUIDANCE, Failure, FailureCode, Issue, ToolFailed
 from seawall.contract.result import ToolResult
 from seawall.pipeline.extent import MAX_CHARACTERS, MAX_ITEMS, Extent, extent_of
-from seawall.pipeline.foreign import attempted, described, is_a, leaves, type_names, without
+from seawall.pipeline.foreign import attempted, described, leaves, type_names, without
 from seawall.pipeline.plain import Plain
 
 if TYPE_CHECKING:
@@ -282,8 +282,7 @@ def failure_of(
     if is_answer(error):
         own = _own_failure(attempted(lambda: getattr(error, "failure", None), None))
         return _discreet(own, tuple(secrets)) if secrets else own
-    leaf = leaves(error)[0]
-    code, reason, retryable = _kind(type(leaf))
+    code, reason, retryable = _kind(_first_raised(error))
     return Failure(
         code=code,
         reason=reason,
@@ -359,19 +358,31 @@ DEFECTS = (
 Not `ValueError`: a decoder raises it for an answer that was cut off on the way.
 """
 
+_LASTING = (*_FILE_ERRORS, *DEFECTS, SystemExit)
+
 _KINDS: tuple[tuple[Any, FailureCode, str, bool], ...] = (
     (PermissionError, FailureCode.PERMISSION_DENIED, "permission_denied", False),
     (NotImplementedError, FailureCode.UNSUPPORTED, "unsupported", False),
     (TimeoutError, FailureCode.EXECUTION_FAILED, "tool_timeout", True),
-    ((*_FILE_ERRORS, *DEFECTS, SystemExit), FailureCode.EXECUTION_FAILED, "tool_failed", False),
+    (_LASTING, FailureCode.EXECUTION_FAILED, "tool_failed", False),
 )
 
 
+_OF_A_KIND = (PermissionError, NotImplementedError, TimeoutError, *_LASTING)
+
+
 def _kind(raised: type[BaseException]) -> tuple[FailureCode, str, bool]:
-    for kinds, code, reason, retryable in _KINDS:
-        if issubclass(raised, kinds):
-            return code, reason, retryable
+    if issubclass(raised, _OF_A_KIND):
+        for kinds, code, reason, retryable in _KINDS:
+            if issubclass(raised, kinds):
+                return code, reason, retryable
     return _EXECUTION_FAILED, "tool_failed", True
+
+
+def _first_raised(error: BaseException) -> type[BaseException]:
+    """Give the type of an exception, or of the first one in a group."""
+    raised = type(error)
+    return type(leaves(error)[0]) if issubclass(raised, BaseExceptionGroup) else raised
 
 
 def is_infrastructure(failure: Failure, error: BaseException | None) -> bool:
@@ -388,4 +399,4 @@ def is_infrastructure(failure: Failure, error: BaseException | None) -> bool:
         return True
     if error is None or is_answer(error):
         return False
-    return not is_a(leaves(error)[0], _FILE_ERRORS)
+    return not issubclass(_first_raised(error), _FILE_ERRORS)

@@ -28,7 +28,7 @@ from seawall.pipeline.convert import (
 )
 from seawall.pipeline.copying import copied
 from seawall.pipeline.extent import SCALARS, Extent, Unrolling, extent_of
-from seawall.pipeline.foreign import NOT_OURS, is_cancelled, log_frames
+from seawall.pipeline.foreign import NOT_OURS, is_cancelled, log, log_frames
 from seawall.pipeline.retry_after import retry_after_of
 from seawall.pipeline.threads import NoThread
 
@@ -127,7 +127,8 @@ def _failing(
         secrets = secrets_in(call.known_arguments())
         wait_s = retry_after_of(error, clock.wall)
         failure = failure_of(error, retry_after_s=wait_s, secrets=secrets)
-        if not is_answer(error):
+        # Nothing is prepared for a log that nobody keeps.
+        if log.isEnabledFor(logging.WARNING) and not is_answer(error):
             level = logging.INFO if _is_tried_again(call, failure) else logging.WARNING
             log_frames(what, error, level=level, secrets=secrets)
         return failed_result(failure, call)

@@ -119,6 +119,19 @@ _HINTS = (
 )
 """One of these, in whatever case, is in everything that the pattern finds: `ss` in passwords."""
 
+
+def _any_of(words: Iterable[str]) -> str:
+    """Write a pattern for the words, branching at letters: it gives up at most of a text's."""
+    rests: dict[str, list[str]] = {}
+    for word in words:
+        rests.setdefault(word[:1], []).append(word[1:])
+    if "" in rests:
+        return ""
+    return f"(?:{'|'.join(re.escape(one) + _any_of(rest) for one, rest in rests.items())})"
+
+
+_hint_in = re.compile(_any_of(_HINTS)).search
+
 _WORDLIKE = 4
 """Characters below which a secret is only looked for as a word of its own."""
 _TORN = 200
@@ -135,20 +148,13 @@ _traceback = BaseException.__dict__["__traceback__"].__get__
 
 def masked(text: str) -> str:
     """Replace what looks like a secret: keyed values, tokens of known shapes, URL passwords."""
-    if text.isascii() and not _may_hold_secret(text.lower()):
+    if text.isascii() and not _hint_in(text.lower()):
         return text  # most do not, and the pattern takes its time to see that
 
     def mask(found: re.Match[str]) -> str:
         return f"{found.group(found.lastgroup) if found.lastgroup else ''}…"
 
     return _SECRETS.sub(mask, text)
-
-
-def _may_hold_secret(lowered: str) -> bool:
-    for hint in _HINTS:  # noqa: SIM110  # a generator takes three times as long
-        if hint in lowered:
-            return True
-    return False
 
 
 def without(text: str, secrets: Iterable[str]) -> str:
@@ -207,17 +213,14 @@ def type_name(thing: Any) -> str:
     return name if len(name) <= MAX_NAME else name[: MAX_NAME - 1] + "…"
 
 
-def is_a(error: BaseException, kinds: type | tuple[type, ...]) -> bool:
-    """Whether an exception is of these types, without asking the exception."""
-    return issubclass(type(error), kinds)
-
-
 def first_line(
     error: BaseException, *, limit: int = MAX_MESSAGE, secrets: Iterable[str] = ()
 ) -> str:
     """The first line of what an exception says: masked, printable, `limit` characters at most."""
     # Cut before masking, as a message may be megabytes.
     said = _said(error, 4 * limit)
+    if len(said) <= limit and said.isascii() and said.isprintable():  # a line, as most are
+        return masked(without(said.strip(), secrets) if secrets else said.strip())
     lines = said.strip().splitlines()
     line = without(lines[0], secrets) if lines else ""
     if len(said) == 4 * limit and len(lines) == 1:
@@ -262,22 +265,25 @@ def leaves(error: BaseException, *, depth: int = 8) -> list[BaseException]:
 def described(error: BaseException, secrets: Iterable[str] = ()) -> str:
     """Say an exception safely: type and first line, of the leaves if it is a group."""
     secrets = tuple(secrets)
-    parts = []
-    for leaf in leaves(error)[:4]:
-        kind, line = type_name(leaf), first_line(leaf, secrets=secrets)
-        parts.append(f"{kind}: {line}" if line else kind)
-    said = "; ".join(parts)
+    if not issubclass(type(error), BaseExceptionGroup):
+        return _with_type(error, secrets)
+    said = "; ".join([_with_type(leaf, secrets) for leaf in leaves(error)[:4]])
     return said if len(said) <= 2 * MAX_MESSAGE else said[: 2 * MAX_MESSAGE - 1] + "…"
+
+
+def _with_type(error: BaseException, secrets: tuple[str, ...]) -> str:
+    kind, line = type_name(error), first_line(error, secrets=secrets)
+    return f"{kind}: {line}" if line else kind
 
 
 def type_names(error: BaseException) -> tuple[str, ...]:
     """Type names, outermost first: the error, the leaves of groups, and what caused it."""
+    cause, is_group = _cause(error), issubclass(type(error), BaseExceptionGroup)
+    if cause is None and not is_group:
+        return (type_name(error),)
     names = [type_name(error)]
-    cause = _cause(error)
-    if issubclass(type(error), BaseExceptionGroup):
+    if is_group:
         names.extend(map(type_name, leaves(error)))
-    elif cause is None:
-        return (names[0],)
     while cause is not None and len(names) < 16:
         names.append(type_name(cause))
         cause = _cause(cause)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import builtins
 import math
 from email.utils import parsedate_to_datetime
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from seawall.pipeline.foreign import attempted, leaves
@@ -13,23 +12,27 @@ from seawall.pipeline.foreign import attempted, leaves
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_ATTRIBUTES = (attrgetter("retry_after_s"), attrgetter("retry_after"))
-
-
 _SILENT = frozenset(
-    kind
+    id(kind)
     for kind in vars(builtins).values()
-    if isinstance(kind, type) and issubclass(kind, BaseException)
+    if isinstance(kind, type)
+    and issubclass(kind, BaseException)
+    and not issubclass(kind, BaseExceptionGroup)
 )
-"""Types that say nothing about it, unless somebody puts it there."""
+"""Types that say nothing about it, unless somebody puts it there.
+
+By their ids, as these types are never gone: another class may not want to be hashed.
+"""
 
 
 def retry_after_of(error: BaseException, wall: Callable[[], float]) -> float | None:
     """Seconds that an exception asks to wait, or None: `retry_after`, or its response's header."""
+    if _is_silent(error):
+        return None
     for leaf in leaves(error):
-        if type(leaf) in _SILENT and not leaf.__dict__:
+        if _is_silent(leaf):
             continue
-        for ask in (*_ATTRIBUTES, _header):
+        for ask in _WAYS:
             # Properties of exceptions may raise: an HTTP error's `response` does when unset.
             found = attempted(lambda: seconds(ask(leaf), wall), None)  # noqa: B023  # called at once
             if found is not None:
@@ -37,9 +40,24 @@ def retry_after_of(error: BaseException, wall: Callable[[], float]) -> float | N
     return None
 
 
+def _is_silent(error: BaseException) -> bool:
+    return id(type(error)) in _SILENT and not error.__dict__
+
+
+def _own(error: Any) -> Any:
+    return getattr(error, "retry_after_s", None)
+
+
+def _common(error: Any) -> Any:
+    return getattr(error, "retry_after", None)
+
+
 def _header(error: Any) -> Any:
-    headers = error.response.headers
-    return headers.get("retry-after") or headers.get("Retry-After")
+    headers = getattr(getattr(error, "response", None), "headers", None)
+    return None if headers is None else headers.get("retry-after") or headers.get("Retry-After")
+
+
+_WAYS = (_own, _common, _header)
 
 
 def seconds(value: Any, wall: Callable[[], float]) -> float | None:
