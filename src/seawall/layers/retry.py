@@ -68,10 +68,10 @@ class Retry(Fitted):
         return tried
 
     async def _again(self, call: Invocation, proceed: Handler, result: ToolResult) -> ToolResult:
-        retry = 0
+        budget, retry = self._budget, 0
         while (wait_s := self._wait_s(call, result.failure, retry)) is not None:
-            taken = self._budget is not None and self._budget.take()
-            if self._budget is not None and not taken and self._ends(call, self._budget):
+            taken = budget is not None and budget.take()
+            if budget is not None and not taken and self._ends(call, budget):
                 return result
             call.close_attempt(call, result)
             self._count(self.name, "retried")
@@ -82,8 +82,10 @@ class Retry(Fitted):
                     await self._clock.sleep(wait_s)
                 later = await proceed(call)
             finally:
-                if self._budget is not None and taken and call.attempt == made:
-                    self._budget.give_back()
+                if budget is not None and taken and call.attempt == made:
+                    budget.give_back()
+            if later.failure is None:
+                return later
             if is_open_circuit(later.failure):
                 # The circuit opened on the way: the call's own failure says more than a refusal.
                 return result
@@ -103,9 +105,9 @@ class Retry(Fitted):
 
     def _wait_s(self, call: Invocation, failure: Failure | None, retry: int) -> float | None:
         """Seconds to wait before the next attempt, or None if there is to be none."""
-        if failure is None or call.shown or not is_transient(failure):
+        if retry + 1 >= self._attempts or failure is None:
             return None
-        if retry + 1 >= self._attempts:
+        if call.shown or not is_transient(failure):
             return None
         wait_s = self._waits.draw(retry)
         if failure.retry_after_s is not None:
@@ -130,10 +132,10 @@ class Waits:
 
     def ceiling(self, retry: int) -> float:
         """The longest wait before retry `retry`, from 0: `min(max_delay, base * 2**retry)`."""
-        number = min(max(retry, 0), MAX_EXPONENT) + 1
-        known = self._ceilings.get(number)
+        known = self._ceilings.get(retry)
         if known is None:
-            state: Any = _Tried(attempt_number=number)  # it reads the number alone
+            number = min(max(retry, 0), MAX_EXPONENT)
+            state: Any = _Tried(attempt_number=number + 1)  # it reads the number alone
             known = self._ceilings[number] = self._exponential(state)
         return known
 

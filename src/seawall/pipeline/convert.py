@@ -49,6 +49,9 @@ _DATA = frozenset((int, float, bool, dict))
 _FILE_ERRORS = (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError)
 """Answers about what was asked for, not about the health of the tool."""
 
+_ASKED = (ToolFailed, BaseExceptionGroup, *_FILE_ERRORS)
+"""Few are of these types: of all others it need not be asked what they chose, hold or mean."""
+
 
 def result_of(value: Any, call: Invocation) -> ToolResult:
     """Make the result of what an executor returned, of which `settled` has made sure."""
@@ -279,10 +282,13 @@ def failure_of(
     error: BaseException, *, retry_after_s: float | None = None, secrets: Iterable[str] = ()
 ) -> Failure:
     """The failure of what an executor raised: by type, with a masked and bounded line."""
-    if is_answer(error):
-        own = _own_failure(attempted(lambda: getattr(error, "failure", None), None))
-        return _discreet(own, tuple(secrets)) if secrets else own
-    code, reason, retryable = _kind(_first_raised(error))
+    raised = type(error)
+    if issubclass(raised, _ASKED):
+        if is_answer(error):
+            own = _own_failure(attempted(lambda: getattr(error, "failure", None), None))
+            return _discreet(own, tuple(secrets)) if secrets else own
+        raised = _first_raised(error)
+    code, reason, retryable = _kind(raised)
     return Failure(
         code=code,
         reason=reason,
@@ -391,12 +397,12 @@ def is_infrastructure(failure: Failure, error: BaseException | None) -> bool:
     By code and type, never by text. What a tool answers, even that it cannot, is its answer.
     """
     code = failure.code
-    if code is _TIMEOUT:
-        return True
     if code is not _EXECUTION_FAILED:
-        return False
+        return code is _TIMEOUT
     if failure.reason in ("transport", "tool_timeout"):
         return True
-    if error is None or is_answer(error):
+    if error is None:
         return False
-    return not issubclass(_first_raised(error), _FILE_ERRORS)
+    if not issubclass(type(error), _ASKED):
+        return True
+    return not (is_answer(error) or issubclass(_first_raised(error), _FILE_ERRORS))

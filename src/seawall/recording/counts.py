@@ -76,6 +76,10 @@ class Durations:
 
     def observe(self, seconds: float, call_id: str = "") -> None:
         """Count one duration."""
+        if 0 < seconds <= _SHORTEST_S:
+            self.buckets[0] += 1
+            self.total_s += seconds
+            return
         place = bisect_left(BOUNDS_S, seconds)
         self.buckets[place] += 1
         if place:

@@ -54,8 +54,7 @@ class AttemptGuard(Fitted):
             # The circuit that gave the permit, even if the policy has put another in its place.
             circuit = circuit or slot.circuit
             if result.failure is not None:
-                ran = call.attempt > before
-                self._settle(call, circuit, permit, result.failure, ran=ran)
+                self._settle(call, circuit, permit, result.failure, before)
             elif circuit is not None:
                 circuit.success(permit)
             return result
@@ -77,18 +76,18 @@ class AttemptGuard(Fitted):
         circuit: Circuit | None,
         permit: Permit,
         failure: Failure,
-        *,
-        ran: bool,
+        before: int,
     ) -> None:
-        if not ran or self._says_nothing(call, failure):
+        """Say what became of a permit that was taken `before` there were so many attempts."""
+        if call.attempt == before or self._says_nothing(call, failure):
             if circuit is not None:
                 circuit.give_back(permit)
         elif is_infrastructure(failure, call.error):
             hint_s = failure.retry_after_s if self._honours_hint else None
             circuit = circuit or self._slot.made()
-            before = circuit.decided
+            decided = circuit.decided
             circuit.failure(permit, _kind(failure), retry_after_s=hint_s)
-            if circuit.decided != before:
+            if circuit.decided != decided:
                 call.mark("settled", circuit.decided)
         elif circuit is not None:
             circuit.answered(permit)

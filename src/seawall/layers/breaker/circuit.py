@@ -79,6 +79,8 @@ class Circuit:
     the circuit meanwhile.
     """
 
+    is_closed: bool
+    """Whether every attempt gets leave."""
     decided: float
     """When it last looked at the clock to decide: to ask, to open, to let a call into a window."""
 
@@ -87,6 +89,7 @@ class Circuit:
         "_counts",
         "_epoch",
         "_held_open",
+        "_is_shown",
         "_kind",
         "_machine",
         "_now",
@@ -97,6 +100,7 @@ class Circuit:
         "_serial",
         "_storage",
         "decided",
+        "is_closed",
     )
 
     def __init__(
@@ -111,6 +115,7 @@ class Circuit:
         self._policy = policy
         self._now = now
         self._on_change = on_change
+        self._is_shown = False
         self._storage = pybreaker.CircuitMemoryStorage(pybreaker.STATE_CLOSED)
         self._machine = pybreaker.CircuitBreaker(
             fail_max=policy.threshold,
@@ -122,6 +127,7 @@ class Circuit:
         self._serial = FIRST_PERMIT
         # The permit of all attempts while closed; one that nobody holds while it is not.
         self._epoch: Permit = FIRST_PERMIT
+        self.is_closed = True
         self._probes = Probes(policy.permits)
         self._rates: Rates | None = rates_for(policy, None, policy)
         self._cooldown_over = 0.0
@@ -133,6 +139,8 @@ class Circuit:
     @property
     def machine(self) -> CircuitBreaker:
         """The object of pybreaker, to add listeners to; do not call through it."""
+        # Until somebody has it, nobody hears what it does: while closed its counter is all of it.
+        self._is_shown = True
         return self._machine
 
     @property
@@ -160,11 +168,6 @@ class Circuit:
     def cooldown_s(self) -> float:
         """How long it stays open this time, or will the next time."""
         return self._machine.reset_timeout
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether every attempt gets leave."""
-        return self._epoch > 0
 
     @property
     def is_probed(self) -> bool:
@@ -197,16 +200,10 @@ class Circuit:
             self._weigh(self._rates, failed=False, slow=slow)
         elif self._storage.counter:
             self._kind = ""
-            if self._is_heard:
+            if self._is_shown:
                 self._machine.call(_succeed)
             else:
                 self._storage.reset_counter()
-
-    @property
-    def _is_heard(self) -> bool:
-        """Whether somebody hooked into the machine; else only its counter moves while closed."""
-        machine = self._machine
-        return bool(machine.listeners or machine.excluded_exceptions)
 
     def failure(
         self,
@@ -237,8 +234,8 @@ class Circuit:
             self._cooldown_over = max(self._cooldown_over, self._now() + least_s)
 
     def _fail(self, *, probing: bool) -> None:
-        is_last = probing or self._storage.counter + 1 >= self._machine.fail_max
-        if not (is_last or self._is_heard):
+        is_last = probing or self._storage.counter + 1 >= self._policy.threshold
+        if not (is_last or self._is_shown):
             self._storage.increment_counter()
             return
         before = self.state
@@ -428,6 +425,7 @@ class Circuit:
         self.decided = self._now()
         self._cooldown_over = self.decided + self._machine.reset_timeout
         self._epoch = _NOT_CLOSED
+        self.is_closed = False
         self._probes.clear()
         if self._rates is not None:
             self._rates.clear()
@@ -441,6 +439,7 @@ class Circuit:
         if self._rates is not None:
             self._rates.clear()
         self._epoch = self._next_serial()
+        self.is_closed = True
         self._tell(before, "closed")
 
     def _next_serial(self) -> int:
