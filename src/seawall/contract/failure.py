@@ -168,8 +168,9 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
         if self.issues and (fields := self.fields):
             shown = ", ".join(fields[:8])
             said += f" [{shown}]" if len(fields) <= 8 else f" [{shown}, …]"
-        end = "" if said.endswith((".", "!", "?")) else "."
-        text = f"Error: {self.reason.replace('_', ' ')}: {said}{end} {guidance}"
+        if not said.endswith((".", "!", "?")):
+            said += "."
+        text = f"Error: {self.reason.replace('_', ' ')}: {said} {guidance}"
         return text if ran is None or _RAN[ran] in guidance else f"{text} {_RAN[ran]}"
 
 

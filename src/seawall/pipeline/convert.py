@@ -24,7 +24,7 @@ from seawall.contract.content import (
 from seawall.contract.failure import GUIDANCE, Failure, FailureCode, Issue, ToolFailed
 from seawall.contract.result import ToolResult
 from seawall.pipeline.extent import MAX_CHARACTERS, MAX_ITEMS, Extent, extent_of
-from seawall.pipeline.foreign import attempted, described, leaves, type_names, without
+from seawall.pipeline.foreign import account_of, attempted, leaves, without
 from seawall.pipeline.plain import Plain
 
 if TYPE_CHECKING:
@@ -289,17 +289,18 @@ def failure_of(
             return _discreet(own, tuple(secrets)) if secrets else own
         raised = _first_raised(error)
     code, reason, retryable = _kind(raised)
+    message, cause = account_of(error, secrets)
     return Failure(
         code=code,
         reason=reason,
-        message=described(error, secrets),
+        message=message,
         guidance=GUIDANCE[code],
         layer="executor",
         retryable=retryable,
         retry_after_s=retry_after_s,
         # What raised may have done something before; only what cannot be done has not.
         may_have_run=False if code is _UNSUPPORTED else None,
-        cause=type_names(error),
+        cause=cause,
     )
 
 

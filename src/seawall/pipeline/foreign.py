@@ -219,8 +219,8 @@ def first_line(
     """The first line of what an exception says: masked, printable, `limit` characters at most."""
     # Cut before masking, as a message may be megabytes.
     said = _said(error, 4 * limit)
-    if len(said) <= limit and said.isascii() and said.isprintable():  # a line, as most are
-        return masked(without(said.strip(), secrets) if secrets else said.strip())
+    if len(said) <= limit and said.isascii() and said.isprintable():  # one line, as most are
+        return masked(without(said.strip(), secrets))
     lines = said.strip().splitlines()
     line = without(lines[0], secrets) if lines else ""
     if len(said) == 4 * limit and len(lines) == 1:
@@ -265,29 +265,32 @@ def leaves(error: BaseException, *, depth: int = 8) -> list[BaseException]:
 def described(error: BaseException, secrets: Iterable[str] = ()) -> str:
     """Say an exception safely: type and first line, of the leaves if it is a group."""
     secrets = tuple(secrets)
-    if not issubclass(type(error), BaseExceptionGroup):
-        return _with_type(error, secrets)
-    said = "; ".join([_with_type(leaf, secrets) for leaf in leaves(error)[:4]])
+    said = "; ".join([_with_type(leaf, type_name(leaf), secrets) for leaf in leaves(error)[:4]])
     return said if len(said) <= 2 * MAX_MESSAGE else said[: 2 * MAX_MESSAGE - 1] + "…"
 
 
-def _with_type(error: BaseException, secrets: tuple[str, ...]) -> str:
-    kind, line = type_name(error), first_line(error, secrets=secrets)
+def _with_type(error: BaseException, kind: str, secrets: Iterable[str]) -> str:
+    line = first_line(error, secrets=secrets)
     return f"{kind}: {line}" if line else kind
 
 
 def type_names(error: BaseException) -> tuple[str, ...]:
     """Type names, outermost first: the error, the leaves of groups, and what caused it."""
-    cause, is_group = _cause(error), issubclass(type(error), BaseExceptionGroup)
-    if cause is None and not is_group:
-        return (type_name(error),)
-    names = [type_name(error)]
-    if is_group:
+    names, cause = [type_name(error)], _cause(error)
+    if issubclass(type(error), BaseExceptionGroup):
         names.extend(map(type_name, leaves(error)))
     while cause is not None and len(names) < 16:
         names.append(type_name(cause))
         cause = _cause(cause)
     return tuple(dict.fromkeys(names))
+
+
+def account_of(error: BaseException, secrets: Iterable[str]) -> tuple[str, tuple[str, ...]]:
+    """Give what `described` and `type_names` do, in one go for an exception that stands alone."""
+    if _cause(error) is not None or issubclass(type(error), BaseExceptionGroup):
+        return described(error, secrets), type_names(error)
+    kind = type_name(error)
+    return _with_type(error, kind, secrets), (kind,)
 
 
 def log_frames(

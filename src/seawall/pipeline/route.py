@@ -238,7 +238,8 @@ class Route:
         elif isinstance(error, Exception):
             reason = "tool_failed" if call.attempt else "gate_failed"
         if call.attempt_open:
-            self._close(call, outcome, reason, now)
+            call.attempt_open = False
+            self._span(call, call.attempt, call.attempt_started, outcome, reason, now)
         elif call.attempt == 0:
             self._span(call, 0, call.arrived, outcome, reason, now)
         self._finished(self._counting.on_call, call, outcome, reason, "", now, None)
@@ -255,21 +256,9 @@ class Route:
         """Record an attempt that another one follows."""
         if not call.attempt_open:
             return
-        failure = result.failure
-        if failure is None:
-            self._close(call, _SUCCESS, "", self._now())
-        else:
-            self._close(call, _FAILED, failure.reason, self._now(), failure)
-
-    def _close(
-        self,
-        call: Invocation,
-        outcome: Outcome,
-        reason: str,
-        now: float,
-        failure: Failure | None = None,
-    ) -> None:
         call.attempt_open = False
+        failure, now = result.failure, self._now()
+        outcome, reason = (_SUCCESS, "") if failure is None else (_FAILED, failure.reason)
         self._span(call, call.attempt, call.attempt_started, outcome, reason, now, failure)
 
     def _without_attempt(self, call: Invocation, outcome: Outcome, reason: str, now: float) -> None:

@@ -76,7 +76,7 @@ class Durations:
 
     def observe(self, seconds: float, call_id: str = "") -> None:
         """Count one duration."""
-        if 0 < seconds <= _SHORTEST_S:
+        if 0 < seconds <= BOUNDS_S[0]:
             self.buckets[0] += 1
             self.total_s += seconds
             return
@@ -213,8 +213,9 @@ class ToolCounts:
     def on_event(self, layer: str, event: str) -> None:
         """Count what a layer did."""
         pair = (layer, event)
-        if pair in self.events:
-            self.events[pair] += 1
+        known = self.events.get(pair)
+        if known is not None:
+            self.events[pair] = known + 1
         else:
             add(self.events, (label(layer), label(event)), 1)
         if event.startswith(STORE_EVENT):

@@ -224,6 +224,10 @@ class Circuit:
         self._kind = error_kind[:_LONGEST_KIND] or self._kind
         opened = self._counts.opened
         if self._rates is None:
+            is_last = probing or self._storage.counter + 1 >= self._policy.threshold
+            if not (is_last or self._is_shown):
+                self._storage.increment_counter()
+                return
             self._fail(probing=probing)
         elif probing:
             self._judge(self._rates, failed=True, slow=slow)
@@ -234,10 +238,6 @@ class Circuit:
             self._cooldown_over = max(self._cooldown_over, self._now() + least_s)
 
     def _fail(self, *, probing: bool) -> None:
-        is_last = probing or self._storage.counter + 1 >= self._policy.threshold
-        if not (is_last or self._is_shown):
-            self._storage.increment_counter()
-            return
         before = self.state
         try:
             self._machine.call(_fail, self._kind)
