@@ -44,7 +44,7 @@ class Finished(msgspec.Struct, frozen=True):
 
 
 Success = tuple[Span, float]
-"""A call whose first attempt went well: that attempt, and the seconds inside the executor."""
+"""A call that went well: its last attempt, and the seconds inside the executor over all."""
 
 OnAttempt = Callable[[Span], None]
 OnCall = Callable[[Finished], None]
@@ -55,8 +55,8 @@ OnSuccess = Callable[[Success], None]
 class ToolRecorder:
     """The functions that count for one tool; None where a recorder has no use for the news.
 
-    With `on_success`, a call whose first attempt went well is told by that alone, instead of by
-    `on_attempt` and `on_call`: most calls are so, and what is the same of all need not be told.
+    With `on_success`, the last attempt and the end of a call that went well are told by that alone,
+    instead of by `on_attempt` and `on_call`: what is the same of all such calls need not be told.
     """
 
     __slots__ = ("on_attempt", "on_call", "on_event", "on_success")

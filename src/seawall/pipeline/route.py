@@ -171,15 +171,16 @@ class Route:
         A result that was cut already comes with the time at which the call `ended`.
         """
         now = self._now() if ended is None else ended
-        if result.failure is not None or call.attempt != 1 or not call.attempt_open:
+        if result.failure is not None or not call.attempt_open:
             return self._finish(call, result, now, is_cut=ended is not None)
-        # The first attempt went well, as most do: what follows is `_finish` in one go.
+        # It went well, as most do: what follows is `_finish` in one go.
         call.attempt_open = False
+        call.error = None
         begun, arrived = call.attempt_started, call.arrived
         span = Span(
             call.call_id,
             self.tool.name,
-            1,
+            call.attempt,
             call.attempt_wall or self._clock.wall(),
             (now - begun) * 1000,
             _SUCCESS,
@@ -196,7 +197,7 @@ class Route:
         tell(counting.on_success, (span, call.executed_s or 0.0))
         if counting.on_successful_attempt:
             tell(counting.on_successful_attempt, span)
-        if result.call_id is not call.call_id or result.attempts != 1:
+        if result.call_id is not call.call_id or result.attempts != call.attempt:
             result = completed(result, call)
         if self._limit is not None and ended is None:
             result = self._limit(result)

@@ -58,7 +58,8 @@ Pairs = dict[tuple[str, str], int]
 
 _PLACE = {outcome: place for place, outcome in enumerate(OUTCOMES)}
 _BUCKETS = len(BOUNDS_S) + 1
-_SHORTEST_MS = BOUNDS_S[0] * 1000
+_SHORTEST_S = BOUNDS_S[0]
+_SHORTEST_MS = _SHORTEST_S * 1000
 _LONGEST_LABEL = 64
 
 
@@ -76,7 +77,7 @@ class Durations:
 
     def observe(self, seconds: float, call_id: str = "") -> None:
         """Count one duration."""
-        if 0 < seconds <= BOUNDS_S[0]:
+        if 0 < seconds <= _SHORTEST_S:
             self.buckets[0] += 1
             self.total_s += seconds
             return
@@ -266,7 +267,7 @@ def _counting_quick(
         nonlocal count, queue_ms, attempt_ms
         span = news[0]
         queued, took = span.queue_ms, span.duration_ms
-        if queued + took <= _SHORTEST_MS and queued > 0 and took > 0:
+        if queued + took <= _SHORTEST_MS and queued > 0 and took > 0 and span.attempt == 1:
             count += 1
             queue_ms += queued
             attempt_ms += took
