@@ -13,6 +13,7 @@ import tempfile
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import asyncpg  # type: ignore[import-untyped]  # it has no types
 import pytest
 from tests.outages.network import network_to
 from tests.stores.test_database import add_owner, all_held, database_of, owners
@@ -51,6 +52,31 @@ async def test_a_connection_that_the_server_ended_costs_no_error(
             await database.write(partial(add_owner, name=f"{number}"))
 
         assert await database.read(owners) == ["0", "1", "2"]
+
+
+async def test_a_connection_that_was_just_about_to_be_closed_costs_no_error(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server's goodbye was read, but not yet the end of the connection."""
+    start = asyncpg.transaction.Transaction.start
+    refused: list[Any] = []
+
+    async def out_of_step(transaction: Any) -> None:
+        if not refused:
+            refused.append(transaction._connection)
+            said = "cannot switch to state 15; another operation (2) is in progress"
+            raise asyncpg.exceptions.InternalClientError(said)
+        await start(transaction)
+
+    async with open_state(postgres_url) as state:
+        database = database_of(state)
+        await all_used(database)
+        monkeypatch.setattr(asyncpg.transaction.Transaction, "start", out_of_step)
+
+        await database.write(add_owner)
+
+        assert await database.read(owners) == ["a"]
+        assert refused[0].is_closed()
 
 
 async def test_work_whose_connection_is_lost_before_the_commit_is_run_again(

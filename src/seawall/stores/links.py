@@ -45,6 +45,11 @@ _SPENT = {
 nothing else was possible then, would stay so."""
 
 
+_OUT_OF_STEP = "InternalClientError"
+"""What asyncpg says of a connection on which the server said goodbye a moment ago: it is not closed
+yet, and takes nothing any more."""
+
+
 class Links:
     """What the two kinds have in common."""
 
@@ -314,7 +319,9 @@ def _judge(context: ExceptionContext) -> None:
 
     The others are looked at when they are taken: all of them at once would be asked to say goodbye.
     """
-    code = getattr(context.original_exception, "sqlite_errorcode", None)
-    if code is not None and code & 0xFF in _SPENT:
+    original = context.original_exception
+    code = getattr(original, "sqlite_errorcode", None)
+    is_spent = code is not None and code & 0xFF in _SPENT
+    if is_spent or type(original).__name__ == _OUT_OF_STEP:
         context.is_disconnect = True
     context.invalidate_pool_on_disconnect = False
