@@ -53,7 +53,7 @@ def main(how: str, workers: str, drain_s: str = "1", replace_s: str = "") -> int
         margin_s=0.2,
         start_s=1.0,
         steady_s=600.0 if how == "brief" else 0.0,
-        blocked_s=0.5,
+        blocked_s=1.0,
         replace_blocked_s=float(replace_s) if replace_s else None,
     )
     seat = Supervisor(rules, SystemClock(), say, lambda number: say(f"buried {number}")).run()

@@ -127,25 +127,25 @@ def test_a_worker_that_is_blocked_is_said_once_and_left_alone_until_it_goes_on()
 
 
 def test_a_blocked_worker_is_replaced_if_the_rules_want_that() -> None:
-    with supervised("beats", "2", "1", "0.8") as found:
+    with supervised("beats", "2", "1", "2") as found:
         found.until("2 workers serve")
         blocked = found.worker(2)
         os.kill(blocked, signal.SIGUSR1)
         found.until("worker 2 serves again")
 
-        assert "after 0.8 s" in found.until("takes no calls")
+        assert "after 2 s" in found.until("takes no calls")
         assert f"worker 2 (process {blocked}) is killed" in found.until("is killed: ")
         assert found.worker(2, start=2) != blocked
         assert len([line for line in found.lines if line.startswith("seat 1")]) == 1
 
 
 def test_after_a_stop_of_all_nobody_is_said_to_be_blocked() -> None:
-    with supervised("beats", "2", "1", "0.8") as found:
+    with supervised("beats", "2", "1", "2") as found:
         found.until("2 workers serve")
         processes = [found.process.pid, found.worker(1), found.worker(2)]
         for process in processes:
             os.kill(process, signal.SIGSTOP)
-        time.sleep(1.5)  # what passes while all are stopped is what this is about
+        time.sleep(2.5)  # what passes while all are stopped is what this is about
         for process in processes:
             os.kill(process, signal.SIGCONT)
         found.send(signal.SIGHUP)

@@ -70,7 +70,10 @@ class BoundedStore:
         alike: Sequence[str] | None = None,
     ) -> list[Frozen]:
         """Give records."""
-        page = self._store.page(closed=closed, before=before, limit=limit, alike=alike)
+        if alike is None:  # a store that nobody asks so need not know of it
+            page = self._store.page(closed=closed, before=before, limit=limit)
+        else:
+            page = self._store.page(closed=closed, before=before, limit=limit, alike=alike)
         return await self._within(page)
 
     async def change(
