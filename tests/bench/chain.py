@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import jsonschema_rs
+import msgspec
 from tests.bench.measure import WALL, Case, Pair
 from tests.bench.tools import (
     FLAT,
@@ -61,8 +62,55 @@ def calling(pipeline: Pipeline, name: str, given: Any = FLAT_GIVEN) -> Case:
     return run
 
 
+def limited(pipeline: Pipeline) -> Case:
+    async def run(times: int) -> None:
+        call = pipeline.call
+        for _ in range(times):
+            await call("flat", FLAT_GIVEN, timeout_s=20)
+
+    return run
+
+
+def in_a_session(pipeline: Pipeline) -> Case:
+    """Calls as an agent makes them: no two alike, and looked at by the loop detector."""
+    session = Session("s")
+
+    async def run(times: int) -> None:
+        call = pipeline.call
+        for number in range(times):
+            await call("flat", {"a": number, "b": 2}, session=session)
+
+    return run
+
+
+def in_turns(pipeline: Pipeline) -> Case:
+    session = Session("s")
+
+    async def run(times: int) -> None:
+        turn = pipeline.turn
+        for number in range(times):
+            await turn([("flat", {"a": number, "b": 2})], session=session)
+
+    return run
+
+
 async def pairs() -> list[Pair]:
-    return [*_chains(), *_layers(), *_checks()]
+    return [*_chains(), *_ways(), *_layers(), *_checks()]
+
+
+def _ways() -> list[Pair]:
+    """The same chain, and what a call may bring."""
+    full = Pipeline([a_tool("flat")], policies=Policies(default=POLICY))
+    bounded = Policies(default=msgspec.structs.replace(POLICY, deadline_s=600))
+    named = {
+        "full chain, under the policy's deadline": calling(
+            Pipeline([a_tool("flat")], policies=bounded), "flat"
+        ),
+        "full chain, under a limit of the call's own": limited(full),
+        "full chain, in a session": in_a_session(full),
+        "full chain, a turn of one call": in_turns(full),
+    }
+    return [Pair(name, case, BLOCK, timeout_block) for name, case in named.items()]
 
 
 def _chains() -> list[Pair]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import gc
+import itertools
 import time
 import tracemalloc
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ import jsonschema_rs
 from rapidfuzz import process
 from rapidfuzz.distance import Levenshtein
 from tests.bench.chain import calling
-from tests.bench.measure import Pair, Row, versions_of
+from tests.bench.measure import Case, Pair, Row, versions_of
 from tests.bench.tools import FLAT_GIVEN, POLICY, a_tool
 
 from seawall import Pipeline, Policies, Tool, TraceRecorder
@@ -62,8 +63,23 @@ async def pairs() -> list[Pair]:
     return [
         Pair("a call among 1,000 tools", calling(more, "tool_5"), "among 10", beside, 1.1),
         Pair("a call among 10,000 tools", calling(many, "tool_5"), "among 10", beside, 1.1),
+        Pair(
+            "calls of 100 tools in turns", _in_turns(more), "of one", calling(more, "tool_5"), 1.5
+        ),
         _hints(many),
     ]
+
+
+def _in_turns(pipeline: Pipeline) -> Case:
+    """What is remembered of a tool must still be there when its turn comes again."""
+    names = [f"tool_{number}" for number in range(100)]
+
+    async def run(times: int) -> None:
+        call = pipeline.call
+        for name in itertools.islice(itertools.cycle(names), times):
+            await call(name, FLAT_GIVEN)
+
+    return run
 
 
 def _hints(many: Pipeline) -> Pair:
