@@ -21,6 +21,9 @@ MAX_VALUES = 1_000_000
 """Values in a result, each counted as often as it is held; of more, the beginning is given."""
 MAX_CHARACTERS = 200_000_000
 """Characters of all its texts, counted in the same way."""
+MAX_DEPTH = 500
+"""Levels of a result; what is deeper stands as a word. How deep an encoder goes depends on the
+version of Python, and what reads a result later may go less deep."""
 MAX_LEVELS = 100
 """Levels down to which iterators are looked for."""
 
@@ -48,21 +51,22 @@ def extent_of(value: Any) -> Extent:
     left, room = MAX_VALUES, MAX_CHARACTERS
     found = Extent.FINE
     waiting = [value]
-    while waiting:
-        items = _items(waiting.pop())
+    level, level_ends = 0, 0
+    for place, held in enumerate(waiting):  # which grows meanwhile, level by level
+        if place == level_ends:
+            level, level_ends = level + 1, len(waiting)
+        items = _items(held)
         if items is None:
             found = Extent.OPEN
             continue
         left -= len(items)
-        if left < 0:
-            return Extent.EXCESSIVE
-        for item in items:
+        for item in items if left >= 0 else ():
             kind = type(item)
             if kind in _LONG:
                 room -= len(item)
             elif kind not in SCALARS:
                 waiting.append(item)
-        if room < 0:
+        if left < 0 or room < 0 or level > MAX_DEPTH:
             return Extent.EXCESSIVE
     return found
 

@@ -95,15 +95,19 @@ def test_a_process_that_allows_fewer_digits_gets_a_refusal() -> None:
         sys.set_int_max_str_digits(allowed)
 
 
-def test_a_stack_that_is_nearly_used_up_gives_a_refusal() -> None:
+def test_a_stack_that_is_nearly_used_up_gives_a_refusal_or_an_answer() -> None:
+    text = '{"a": ' + "[" * 100 + "]" * 100 + "}"
+
     def deeper(frames: int) -> Any:
-        return (
-            deeper(frames - 1) if frames else parse_lenient('{"a": ' + "[" * 100 + "]" * 100 + "}")
-        )
+        return deeper(frames - 1) if frames else parse_lenient(text)
 
     frame, used = sys._getframe(), 0
     while frame.f_back is not None:
         frame, used = frame.f_back, used + 1
 
+    left = sys.getrecursionlimit() - used - 30
+    if sys.version_info >= (3, 12):  # where frames of C are counted apart
+        assert deeper(left) == json.loads(text)
+        return
     with pytest.raises(ArgumentTextFault):
-        deeper(sys.getrecursionlimit() - used - 30)
+        deeper(left)
