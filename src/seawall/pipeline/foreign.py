@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, quote_plus
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
 T = TypeVar("T")
 
@@ -111,26 +111,47 @@ _SECRETS = re.compile(
     """
 )
 
-_HINTS = (
-    *("ey", "ew", "token", "secret", "ss", "pwd", "sig", "credential", "auth", "cookie", "jwt"),
-    *("bearer", "basic", "://", ":\\/", "code="),
-    *("k-", "k_", "gh", "github_pat", "glpat", "gldt", "xapp", "xox", "hf", "npm", "pypi"),
-    *("whsec", "shpat", "dop_v1", "akia", "asia", "aiza", "sg.", "ya29", "-----begin"),
+_NAMES = (
+    *("key", "token", "secret", "password", "passwd", "passphrase", "passcode", "pass", "pwd"),
+    *("signature", "sig", "credential", "session", "auth", "authorization", "cookie", "jwt"),
+    "bearer",
 )
-"""One of these, in whatever case, is in everything that the pattern finds: `ss` in passwords."""
+_MAKERS = (
+    *("sk", "pk", "rk", "gho", "ghp", "ghr", "ghs", "ghu", "github_pat", "glpat", "gldt", "xapp"),
+    *("hf", "npm", "pypi", "whsec", "shpat", "dop_v1"),
+)
+_GIVEN = r"""(?:[_-]?id)?s?\d{0,3}(?:\[\w{0,20}\])?\\?["'\]]?\s*(?:=|:|->|%3[ad]|,)"""
+_USER = r"(?:[^\s/:@]*[:@]|hooks\.)"
+_SIGNS = {
+    **dict.fromkeys(_NAMES, _GIVEN),
+    **{maker: rf"(?<=\b{maker})[-_]" for maker in _MAKERS},
+    **dict.fromkeys(("://", ":\\/\\/"), _USER),
+    "akia": r"\w{12}",
+    "asia": r"\w{12}",
+    "sg.": r"[\w-]{16}",
+    **dict.fromkeys(("ey", "ew"), r"(?<=\be[wy])[\w-]{9}"),
+    "bearer": rf"(?:\s|{_GIVEN})",
+    "basic": r"\s",
+    "--": r"[\w-]",
+    **dict.fromkeys(("?code=", "&code="), rf"{_IN_CODE}{{16}}"),
+    **dict.fromkeys(("xox", "aiza", "ya29.", "-----begin"), ""),
+}
+"""What is in everything that the pattern finds, with what has to follow it."""
 
 
-def _any_of(words: Iterable[str]) -> str:
-    """Write a pattern for the words, branching at letters: it gives up at most of a text's."""
-    rests: dict[str, list[str]] = {}
-    for word in words:
-        rests.setdefault(word[:1], []).append(word[1:])
-    if "" in rests:
-        return ""
-    return f"(?:{'|'.join(re.escape(one) + _any_of(rest) for one, rest in rests.items())})"
+def _any_of(words: Mapping[str, str]) -> str:
+    """Write a pattern for words, each with what follows; it branches at letters, for speed."""
+    rests: dict[str, dict[str, str]] = {}
+    for word, then in words.items():
+        rests.setdefault(word[:1], {})[word[1:]] = then
+    branches = [re.escape(one) + _any_of(rest) if one else rest[""] for one, rest in rests.items()]
+    return f"(?:{'|'.join(branches)})"
 
 
-_hint_in = re.compile(_any_of(_HINTS)).search
+_sign_in = re.compile(_any_of(_SIGNS)).search
+_name_in = re.compile(_any_of(dict.fromkeys(_NAMES, ""))).search
+_long_in = re.compile(r"[\w+/=-]{32}").search
+"""What may be a secret for a name that is near."""
 
 _WORDLIKE = 4
 """Characters below which a secret is only looked for as a word of its own."""
@@ -148,13 +169,19 @@ _traceback = BaseException.__dict__["__traceback__"].__get__
 
 def masked(text: str) -> str:
     """Replace what looks like a secret: keyed values, tokens of known shapes, URL passwords."""
-    if text.isascii() and not _hint_in(text.lower()):
+    if text.isascii() and not _may_hold_secret(text.lower()):
         return text  # most do not, and the pattern takes its time to see that
 
     def mask(found: re.Match[str]) -> str:
         return f"{found.group(found.lastgroup) if found.lastgroup else ''}…"
 
     return _SECRETS.sub(mask, text)
+
+
+def _may_hold_secret(lowered: str) -> bool:
+    if _sign_in(lowered):
+        return True
+    return len(lowered) > 32 and bool(_long_in(lowered) and _name_in(lowered))
 
 
 def without(text: str, secrets: Iterable[str]) -> str:
