@@ -150,7 +150,8 @@ def _any_of(words: Mapping[str, str]) -> str:
 
 _sign_in = re.compile(_any_of(_SIGNS)).search
 _name_in = re.compile(_any_of(dict.fromkeys(_NAMES, ""))).search
-_long_in = re.compile(r"[\w+/=-]{32}").search
+_LONG = 32
+_long_in = re.compile(rf"[\w+/=-]{{{_LONG}}}").search
 """What may be a secret for a name that is near."""
 
 _WORDLIKE = 4
@@ -169,19 +170,16 @@ _traceback = BaseException.__dict__["__traceback__"].__get__
 
 def masked(text: str) -> str:
     """Replace what looks like a secret: keyed values, tokens of known shapes, URL passwords."""
-    if text.isascii() and not _may_hold_secret(text.lower()):
-        return text  # most do not, and the pattern takes its time to see that
+    if text.isascii():
+        lowered = text.lower()
+        near = len(lowered) > _LONG and _long_in(lowered) and _name_in(lowered)
+        if not (near or _sign_in(lowered)):
+            return text  # most are so, and the pattern takes its time to see that
 
     def mask(found: re.Match[str]) -> str:
         return f"{found.group(found.lastgroup) if found.lastgroup else ''}…"
 
     return _SECRETS.sub(mask, text)
-
-
-def _may_hold_secret(lowered: str) -> bool:
-    if _sign_in(lowered):
-        return True
-    return len(lowered) > 32 and bool(_long_in(lowered) and _name_in(lowered))
 
 
 def without(text: str, secrets: Iterable[str]) -> str:
@@ -247,7 +245,8 @@ def first_line(
     # Cut before masking, as a message may be megabytes.
     said = _said(error, 4 * limit)
     if len(said) <= limit and said.isascii() and said.isprintable():  # one line, as most are
-        return masked(without(said.strip(), secrets))
+        line = said.strip()
+        return masked(without(line, secrets) if secrets else line)
     lines = said.strip().splitlines()
     line = without(lines[0], secrets) if lines else ""
     if len(said) == 4 * limit and len(lines) == 1:

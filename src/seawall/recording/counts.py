@@ -7,7 +7,7 @@ these are turned into its samples only when somebody scrapes.
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from seawall.contract.failure import REASONS, FailureCode
 from seawall.contract.span import Outcome
@@ -183,7 +183,8 @@ class ToolCounts:
 
     def settled(self) -> ToolCounts:
         """All that was counted until now; the quick successes are kept apart, as most calls are."""
-        if not self._quick()[0]:
+        quick = self._quick()
+        if not (quick.first or quick.again):
             return self
         whole = ToolCounts(self.shared)
         whole.absorb(self)
@@ -224,12 +225,14 @@ class ToolCounts:
 
     def absorb(self, other: ToolCounts) -> None:
         """Add what was counted of another tool, for which there is no room of its own."""
-        count, queue_s, attempt_s = other._quick()
+        quick = other._quick()
+        count = quick.first + quick.again
         self.calls[0] += count
         self.attempts[0] += count
-        self.queue_durations.add_short(count, queue_s)
-        self.attempt_durations.add_short(count, attempt_s)
-        self.call_durations.add_short(count, queue_s + attempt_s)
+        self.retries += quick.again
+        self.queue_durations.add_short(quick.first, quick.queue_s)
+        self.attempt_durations.add_short(count, quick.attempts_s)
+        self.call_durations.add_short(count, quick.calls_s)
         for place, count in enumerate(other.calls):
             self.calls[place] += count
         for place, count in enumerate(other.attempts):
@@ -253,28 +256,52 @@ class ToolCounts:
             add(self.failures, failure_of(finished), 1)
 
 
+class _Quick(NamedTuple):
+    """Calls that went well and took a moment, waiting and all."""
+
+    first: int
+    """With their first attempt."""
+    again: int
+    """With a later one, which was no hedge."""
+    queue_s: float
+    """What the first attempts waited."""
+    attempts_s: float
+    calls_s: float
+
+
 def _counting_quick(
     otherwise: Callable[[Span], None],
-) -> tuple[OnSuccess, Callable[[], tuple[int, float, float]]]:
+) -> tuple[OnSuccess, Callable[[], _Quick]]:
     """Give what counts successes that took a moment, and what reads them; others go `otherwise`.
 
-    What is read is how many, and the seconds that they waited and took. Of all that is counted
-    only this runs for nearly every call, so it is three variables of a closure.
+    Of all that is counted only this runs for nearly every call, so it is variables of a closure.
     """
-    count, queue_ms, attempt_ms = 0, 0.0, 0.0
+    first, queue_ms, first_ms = 0, 0.0, 0.0
+    again, before_ms, again_ms = 0, 0.0, 0.0
 
     def on_success(news: Success) -> None:
-        nonlocal count, queue_ms, attempt_ms
+        nonlocal first, queue_ms, first_ms, again, before_ms, again_ms
         span = news[0]
-        queued, took = span.queue_ms, span.duration_ms
-        if queued + took <= _SHORTEST_MS and queued > 0 and took > 0 and span.attempt == 1:
-            count += 1
-            queue_ms += queued
-            attempt_ms += took
-        else:
+        queued, took, number = span.queue_ms, span.duration_ms, span.attempt
+        if not (queued + took <= _SHORTEST_MS and queued > 0 and took > 0):
             otherwise(span)
+        elif number == 1:
+            first += 1
+            queue_ms += queued
+            first_ms += took
+        elif number == 0 or _HEDGED in span.verdicts:
+            otherwise(span)
+        else:
+            again += 1
+            before_ms += queued
+            again_ms += took
 
-    return on_success, lambda: (count, queue_ms / 1000, attempt_ms / 1000)
+    def read() -> _Quick:
+        attempts_ms = first_ms + again_ms
+        calls_ms = queue_ms + before_ms + attempts_ms
+        return _Quick(first, again, queue_ms / 1000, attempts_ms / 1000, calls_ms / 1000)
+
+    return on_success, read
 
 
 def refusal_of(finished: Finished) -> tuple[str, str]:
