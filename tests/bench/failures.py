@@ -1,18 +1,27 @@
-"""A call that fails once and is retried at once, against bare tenacity."""
+"""Calls that fail: one retried at once, against bare tenacity, one that is not, and refusals."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import Any
 
 import tenacity
-from tests.bench.chain import calling
+from tests.bench.chain import BLOCK, calling, timeout_block
 from tests.bench.measure import Pair
 from tests.bench.tools import FLAT_GIVEN, a_tool
 
 from seawall import BreakerPolicy, Pipeline, Policies, RunPolicy
 
+ALL_DAY = 86_400
 POLICY = RunPolicy(timeout_s=30, max_retries=1, rate="1000000000/minute", breaker=BreakerPolicy())
+ONCE = RunPolicy(rate="1/day")
+FRAGILE = RunPolicy(
+    timeout_s=30,
+    max_retries=0,
+    breaker=BreakerPolicy(threshold=1, cooldown_s=ALL_DAY, max_cooldown_s=ALL_DAY),
+)
+UNGUARDED = RunPolicy(timeout_s=30, max_retries=0, breaker=BreakerPolicy(mode="off"))
 
 
 class EveryOther:
@@ -28,8 +37,25 @@ class EveryOther:
         return "ok"
 
 
+async def broken(arguments: dict[str, Any], context: Any) -> str:
+    raise ConnectionError("reset")
+
+
+async def failing_block(times: int) -> None:
+    for _ in range(times):
+        try:
+            async with asyncio.timeout(30):
+                await broken(FLAT_GIVEN, None)
+        except ConnectionError:
+            pass
+
+
 async def pairs() -> list[Pair]:
     logging.getLogger("seawall").setLevel(logging.CRITICAL)
+    return [await _retried(), await _raised(), *await _refused()]
+
+
+async def _retried() -> Pair:
     flaky = a_tool("flaky", executor=EveryOther())
     pipeline = Pipeline([flaky], policies=Policies(default=POLICY))
     result = await pipeline.call("flaky", FLAT_GIVEN)
@@ -50,13 +76,46 @@ async def pairs() -> list[Pair]:
         for _ in range(times):
             await retried(FLAT_GIVEN)
 
-    return [
-        Pair(
-            "full chain, one retry without a wait",
-            calling(pipeline, "flaky"),
-            "tenacity alone",
-            bare,
-            0.5,
-            ("tenacity",),
-        )
-    ]
+    name = "full chain, one retry without a wait"
+    ours = calling(pipeline, "flaky")
+    return Pair(name, ours, "tenacity alone", bare, 0.5, ("tenacity",))
+
+
+async def _raised() -> Pair:
+    policies = Policies(default=UNGUARDED)
+    pipeline = Pipeline([a_tool("broken", executor=broken)], policies=policies)
+    await _fails(pipeline, "broken", "tool_failed")
+    return Pair(
+        "the tool raises, no retry",
+        calling(pipeline, "broken"),
+        f"{BLOCK} in which it raises",
+        failing_block,
+    )
+
+
+async def _refused() -> list[Pair]:
+    policies = Policies(default=POLICY, tools={"once": ONCE, "fragile": FRAGILE})
+    tools = [a_tool("flat"), a_tool("once"), a_tool("fragile", executor=broken)]
+    pipeline = Pipeline(tools, policies=policies)
+    await pipeline.call("once", FLAT_GIVEN)
+    await pipeline.call("fragile", FLAT_GIVEN)
+    refusals: dict[str, tuple[str, str, dict[str, Any]]] = {
+        "refused by the rate limit": ("once", "rate_limited", FLAT_GIVEN),
+        "refused by an open circuit": ("fragile", "circuit_open", FLAT_GIVEN),
+        "refused by the argument check": ("flat", "argument_type", {"a": "x", "b": 2}),
+        "a name that is not registered": ("flut", "tool_not_found", FLAT_GIVEN),
+    }
+    found = []
+    for what, (name, reason, given) in refusals.items():
+        await _fails(pipeline, name, reason, given)
+        found.append(Pair(what, calling(pipeline, name, given), BLOCK, timeout_block))
+    return found
+
+
+async def _fails(
+    pipeline: Pipeline, name: str, reason: str, given: dict[str, Any] = FLAT_GIVEN
+) -> None:
+    """Make sure that what is measured is what the row says."""
+    failure = (await pipeline.call(name, given)).failure
+    assert failure is not None
+    assert failure.reason == reason, failure
