@@ -248,20 +248,56 @@ def test_absorbing_keeps_the_bound_of_pairs() -> None:
 # What goes well at once.
 
 
-@given(st.lists(st.tuples(ODD_MS, ODD_MS)))
+NUMBERS = st.integers(0, 3)
+VERDICTS = st.sampled_from([(), ("hedge:extra",), ("breaker:would_refuse:circuit_open",)])
+
+
+@given(st.lists(st.tuples(ODD_MS, ODD_MS, NUMBERS, VERDICTS)))
 def test_a_success_counts_as_its_attempt_and_its_call_would(
-    times: list[tuple[float, float]],
+    ends: list[tuple[float, float, int, tuple[str, ...]]],
 ) -> None:
     told, others = ToolCounts(), ToolCounts()
 
-    for number, (queue_ms, took_ms) in enumerate(times):
-        span = Span(f"{number}", "t", 1, 0.0, took_ms, Outcome.SUCCESS, queue_ms=queue_ms)
+    for number, (queue_ms, took_ms, attempt, verdicts) in enumerate(ends):
+        span = Span(
+            f"{number}",
+            "t",
+            attempt,
+            0.0,
+            took_ms,
+            Outcome.SUCCESS,
+            queue_ms=queue_ms,
+            verdicts=verdicts,
+        )
         elapsed_s = (queue_ms + took_ms) / 1000
         told.on_success((span, 0.0))
         others.on_attempt(span)
         others.on_call(msgspec.structs.replace(finished(elapsed_s=elapsed_s), call_id=f"{number}"))
 
     assert shown(told.settled()) == shown(others.settled())
+
+
+@given(st.lists(st.tuples(ODD_MS, ODD_MS, NUMBERS)))
+def test_a_failed_attempt_counts_however_short_it_was(
+    ends: list[tuple[float, float, int]],
+) -> None:
+    told, took, queued = ToolCounts(), Durations(), Durations()
+
+    for queue_ms, took_ms, attempt in ends:
+        told.on_attempt(Span("1", "t", attempt, 0.0, took_ms, Outcome.FAILED, queue_ms=queue_ms))
+        if attempt > 0:
+            took.observe(took_ms / 1000, "1")
+        if attempt == 1:
+            queued.observe(queue_ms / 1000, "1")
+
+    counts = told.settled()
+    attempts = [attempt for _, _, attempt in ends if attempt > 0]
+    assert counts.attempts == [0, len(attempts), 0, 0]
+    assert counts.retries == len([attempt for attempt in attempts if attempt > 1])
+    for found, wanted in ((counts.attempt_durations, took), (counts.queue_durations, queued)):
+        assert found.buckets == wanted.buckets
+        assert found.newest == wanted.newest
+        assert found.total_s == pytest.approx(wanted.total_s)
 
 
 def test_what_is_counted_at_once_is_absorbed_too() -> None:

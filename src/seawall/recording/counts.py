@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from seawall.contract.span import Span
-    from seawall.pipeline.recorder import Finished, OnSuccess, Success
+    from seawall.pipeline.recorder import Finished, OnAttempt, OnSuccess, Success
 
 BOUNDS_S = (
     *(0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5),
@@ -56,6 +56,7 @@ STORE_EVENT = "store_"
 
 Pairs = dict[tuple[str, str], int]
 
+_FAILED = Outcome.FAILED
 _PLACE = {outcome: place for place, outcome in enumerate(OUTCOMES)}
 _BUCKETS = len(BOUNDS_S) + 1
 _SHORTEST_S = BOUNDS_S[0]
@@ -157,6 +158,7 @@ class ToolCounts:
         "calls",
         "events",
         "failures",
+        "on_attempt",
         "on_success",
         "queue_durations",
         "refusals",
@@ -179,23 +181,25 @@ class ToolCounts:
         """By code and reason."""
         self.events: Pairs = {}
         """By layer and event."""
-        self.on_success, self._quick = _counting_quick(self._succeeded)
+        self.on_attempt, self.on_success, self._quick = _counting_quick(
+            self._attempted, self._succeeded
+        )
 
     def settled(self) -> ToolCounts:
-        """All that was counted until now; the quick successes are kept apart, as most calls are."""
+        """All that was counted until now; what is quick is kept apart, as most of it is."""
         quick = self._quick()
-        if not (quick.first or quick.again):
+        if not (quick.first or quick.again or quick.failed):
             return self
         whole = ToolCounts(self.shared)
         whole.absorb(self)
         return whole
 
     def _succeeded(self, span: Span) -> None:
-        self.on_attempt(span)
+        self._attempted(span)
         self.calls[0] += 1
         self.call_durations.observe((span.queue_ms + span.duration_ms) / 1000, span.call_id)
 
-    def on_attempt(self, span: Span) -> None:
+    def _attempted(self, span: Span) -> None:
         """Count an attempt; the span of a call refused before its first is none."""
         if span.attempt == 0:
             return
@@ -229,9 +233,10 @@ class ToolCounts:
         count = quick.first + quick.again
         self.calls[0] += count
         self.attempts[0] += count
+        self.attempts[_PLACE[_FAILED]] += quick.failed
         self.retries += quick.again
-        self.queue_durations.add_short(quick.first, quick.queue_s)
-        self.attempt_durations.add_short(count, quick.attempts_s)
+        self.queue_durations.add_short(quick.first + quick.failed, quick.queue_s)
+        self.attempt_durations.add_short(count + quick.failed, quick.attempts_s)
         self.call_durations.add_short(count, quick.calls_s)
         for place, count in enumerate(other.calls):
             self.calls[place] += count
@@ -257,51 +262,72 @@ class ToolCounts:
 
 
 class _Quick(NamedTuple):
-    """Calls that went well and took a moment, waiting and all."""
+    """What took a moment, waiting and all: calls that went well, and first attempts that failed."""
 
     first: int
-    """With their first attempt."""
+    """Calls that went well with their first attempt."""
     again: int
-    """With a later one, which was no hedge."""
+    """Those that did with a later one, which was no hedge."""
+    failed: int
+    """First attempts that failed."""
     queue_s: float
     """What the first attempts waited."""
     attempts_s: float
     calls_s: float
+    """Of those that went well."""
 
 
 def _counting_quick(
-    otherwise: Callable[[Span], None],
-) -> tuple[OnSuccess, Callable[[], _Quick]]:
-    """Give what counts successes that took a moment, and what reads them; others go `otherwise`.
+    attempted: Callable[[Span], None], succeeded: Callable[[Span], None]
+) -> tuple[OnAttempt, OnSuccess, Callable[[], _Quick]]:
+    """Give what counts attempts and successes, and what reads those that took a moment.
 
-    Of all that is counted only this runs for nearly every call, so it is variables of a closure.
+    Of all that is counted only this runs for nearly every call, so it is variables of a closure;
+    what takes longer goes on to the functions that are given.
     """
     first, queue_ms, first_ms = 0, 0.0, 0.0
     again, before_ms, again_ms = 0, 0.0, 0.0
+    failed, waited_ms, failed_ms = 0, 0.0, 0.0
+
+    def on_attempt(span: Span) -> None:
+        nonlocal failed, waited_ms, failed_ms
+        queued, took = span.queue_ms, span.duration_ms
+        brief = queued + took <= _SHORTEST_MS and queued > 0 and took > 0
+        if brief and span.attempt == 1 and span.outcome is _FAILED:
+            failed += 1
+            waited_ms += queued
+            failed_ms += took
+        else:
+            attempted(span)
 
     def on_success(news: Success) -> None:
         nonlocal first, queue_ms, first_ms, again, before_ms, again_ms
         span = news[0]
         queued, took, number = span.queue_ms, span.duration_ms, span.attempt
         if not (queued + took <= _SHORTEST_MS and queued > 0 and took > 0):
-            otherwise(span)
+            succeeded(span)
         elif number == 1:
             first += 1
             queue_ms += queued
             first_ms += took
         elif number == 0 or _HEDGED in span.verdicts:
-            otherwise(span)
+            succeeded(span)
         else:
             again += 1
             before_ms += queued
             again_ms += took
 
     def read() -> _Quick:
-        attempts_ms = first_ms + again_ms
-        calls_ms = queue_ms + before_ms + attempts_ms
-        return _Quick(first, again, queue_ms / 1000, attempts_ms / 1000, calls_ms / 1000)
+        return _Quick(
+            first,
+            again,
+            failed,
+            queue_s=(queue_ms + waited_ms) / 1000,
+            attempts_s=(first_ms + again_ms + failed_ms) / 1000,
+            calls_s=(queue_ms + first_ms + before_ms + again_ms) / 1000,
+        )
 
-    return on_success, read
+    return on_attempt, on_success, read
 
 
 def refusal_of(finished: Finished) -> tuple[str, str]:
