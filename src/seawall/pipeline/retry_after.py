@@ -27,15 +27,21 @@ By their ids, as these types are never gone: another class may not want to be ha
 
 def retry_after_of(error: BaseException, wall: Callable[[], float]) -> float | None:
     """Seconds that an exception asks to wait, or None: `retry_after`, or its response's header."""
-    if id(type(error)) in _SILENT and not error.__dict__:
+    if _is_silent(error):  # as most are
         return None
     for leaf in leaves(error):
+        if _is_silent(leaf):
+            continue
         for ask in _WAYS:
             # Properties of exceptions may raise: an HTTP error's `response` does when unset.
             found = attempted(lambda: seconds(ask(leaf), wall), None)  # noqa: B023  # called at once
             if found is not None:
                 return found
     return None
+
+
+def _is_silent(error: BaseException) -> bool:
+    return id(type(error)) in _SILENT and not error.__dict__
 
 
 def _own(error: Any) -> Any:
