@@ -119,3 +119,14 @@ def test_a_builtin_error_says_it_only_if_somebody_put_it_there() -> None:
 
     assert retry_after_of(silent, lambda: NOW) is None
     assert retry_after_of(told, lambda: NOW) == 3
+
+
+def test_a_type_that_will_not_be_hashed_is_asked_like_any_other() -> None:
+    class Unhashable(type):
+        def __hash__(cls) -> int:
+            raise TypeError("not hashable")
+
+    class OddError(Exception, metaclass=Unhashable):
+        retry_after = 5
+
+    assert found(OddError()) == 5
