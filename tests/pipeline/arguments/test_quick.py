@@ -129,6 +129,9 @@ def defs(**parts: Any) -> dict[str, Any]:
         FLAT,
         NESTED,
         {**FLAT, "additionalProperties": False, "title": "T", "$schema": "https://json-schema.org/draft/2020-12/schema"},
+        {**NESTED, "$schema": "http://json-schema.org/draft-07/schema#"},
+        {**NESTED, "$schema": "https://json-schema.org/draft/2019-09/schema"},
+        of({"$ref": "#/definitions/A"}, definitions={"A": {"type": "integer"}}),
         of({"type": "string", "enum": ["x", "y"]}),
         of({"const": "x"}),
         of({"type": ["string", "null"]}),
@@ -169,7 +172,8 @@ def test_schemas_that_say_all_there_is_are_of_the_kind(schema: Any) -> None:
         {"type": "object", "properties": {f"a{n}": {"type": "string"} for n in range(50)}},
         of(of(of(FLAT, array=True), array=True), array=True),
         of({"enum": ["x" * 300_000, "y"]}),
-        {**FLAT, "$schema": "http://json-schema.org/draft-07/schema#"},
+        {**FLAT, "$schema": "http://json-schema.org/draft-04/schema#"},
+        of({"$schema": "http://json-schema.org/draft-04/schema#", "type": "integer"}),
     ],
 )  # fmt: skip
 def test_all_others_are_not(schema: Any) -> None:
@@ -405,6 +409,15 @@ singles = st.one_of(
 )
 
 
+DRAFTS = st.sampled_from(
+    [
+        {},
+        {"$schema": "http://json-schema.org/draft-07/schema#"},
+        {"$schema": "https://json-schema.org/draft/2019-09/schema"},
+    ]
+)
+
+
 def holding(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.one_of(
         inner.map(lambda part: {"anyOf": [part, {"type": "null"}]}),
@@ -419,6 +432,15 @@ def objects(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     )
 
 
+FITTING = {
+    "string": words,
+    "integer": st.sampled_from([0, 1, 2, 1.0]),
+    "number": st.sampled_from([0, 0.5, 1.0, -7, 1e300]),
+    "boolean": st.booleans(),
+}
+ODD = st.sampled_from([{}, [], {"a": 1}, [1], 10**30, float("nan"), Colour.RED, ("x",), 1.0, "5"])
+
+
 def values_for(part: dict[str, Any]) -> st.SearchStrategy[Any]:
     """What fits a part of a schema, mostly."""
     kind = part.get("type")
@@ -428,17 +450,21 @@ def values_for(part: dict[str, Any]) -> st.SearchStrategy[Any]:
         found = st.lists(values_for(part["items"]), max_size=3)
     elif kind == "object":
         known = {name: values_for(inner) for name, inner in part["properties"].items()}
-        found = st.fixed_dictionaries({}, optional=known)
+        needed = {name: known.pop(name) for name in part["required"]}
+        found = st.fixed_dictionaries(needed, optional=known)
     else:
-        found = st.sampled_from([0, 1, 2, True, None]) | words | st.sampled_from([0.5, 1.0])
-    odd = st.sampled_from([{}, [], {"a": 1}, [1], 10**30, float("nan"), Colour.RED, ("x",)])
-    return st.integers(0, 30).flatmap(lambda roll: odd if roll == 0 else found)
+        found = st.sampled_from(part["enum"]) if "enum" in part else scalars_for(kind)
+    return st.integers(0, 40).flatmap(lambda roll: ODD if roll == 0 else found)
+
+
+def scalars_for(kind: Any) -> st.SearchStrategy[Any]:
+    return FITTING[kind] if isinstance(kind, str) else st.none() | FITTING[kind[0]]
 
 
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[dict[str, Any], Any]:
     schema = draw(objects(st.recursive(singles, holding, max_leaves=6)))
-    return schema, draw(values_for(schema))
+    return schema | draw(DRAFTS), draw(values_for(schema))
 
 
 def written(value: Any, chance: Random) -> str:

@@ -15,12 +15,21 @@ import jsonschema_rs
 
 from seawall.pipeline.arguments.patterns.bounds import PATTERNS
 from seawall.pipeline.arguments.reading.reader import MAX_BYTES
-from seawall.pipeline.arguments.schema.dialects import DRAFT_2020
+from seawall.pipeline.arguments.schema.dialects import (
+    DIALECTS,
+    DRAFT_7,
+    DRAFT_2019,
+    DRAFT_2020,
+    dialect_named,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from seawall.pipeline.arguments.compiled import CompiledSchema
+
+_DRAFTS = (DRAFT_7.name, DRAFT_2019.name, DRAFT_2020.name)
+"""Where the words that are understood here mean the same."""
 
 SCALARS = frozenset((str, int, bool, float, type(None)))
 """Types of which a value holds no other, and is no other: an enum's member is not of them."""
@@ -53,9 +62,9 @@ _RESOURCES = jsonschema_rs.Registry(
 )
 _READ = {"not": {"const": "\0"}}
 """Has a text looked at, and so refused with ValueError if halves of characters are in it."""
-_REMARKS = frozenset(
-    ("title", "description", "default", "examples", "deprecated", "$comment", "$schema")
-)
+_REMARKS = frozenset(("title", "description", "default", "examples", "deprecated", "$comment"))
+_BESIDE = frozenset(("$schema", "$defs", "definitions"))
+"""What may stand at the root alone."""
 _OF_OBJECTS = _REMARKS | {"type", "properties", "required", "additionalProperties"}
 _OF_LISTS = _REMARKS | {"type", "items", "minItems", "maxItems", "uniqueItems"}
 _OF_SCALARS = _REMARKS | {
@@ -65,7 +74,7 @@ _OF_SCALARS = _REMARKS | {
 _OF_OPTIONAL = _REMARKS | {"anyOf"}
 _OF_REFERENCES = _REMARKS | {"$ref"}
 _NULL = {"type": "null"}
-_DEFINED = re.compile(r"#/\$defs/([\w.-]+)")
+_DEFINED = re.compile(r"#/(\$defs|definitions)/([\w.-]+)")
 _SIMPLE = frozenset(("string", "integer", "number", "boolean", "null"))
 _OF_ONE_SPELLING = frozenset((str, bool, type(None)))
 """Types of choices that nothing else is equal to: 1 is 1.0, too."""
@@ -98,7 +107,7 @@ class Quick:
         if self._compiled is None:
             return
         compiled, self._compiled = self._compiled, None
-        shape = _shape(compiled) if compiled.draft == DRAFT_2020.name else None
+        shape = _shape(compiled) if compiled.draft in _DRAFTS else None
         if shape is not None and shape.copy is not None:
             self.take = None if shape.copy is dict.copy else shape.take
             self.own_of = shape.copy if self._bind is None else _binding(self._bind, shape.copy)
@@ -128,12 +137,16 @@ def _validator(
     if not _texts_are_read():
         return None
     try:
-        return jsonschema_rs.Draft202012Validator(
-            schema,
-            registry=_RESOURCES,
-            validate_formats=compiled.assert_formats,
-            pattern_options=PATTERNS,
-        ).is_valid
+        return (
+            DIALECTS[compiled.draft]
+            .validator(
+                schema,
+                registry=_RESOURCES,
+                validate_formats=compiled.assert_formats,
+                pattern_options=PATTERNS,
+            )
+            .is_valid
+        )
     except (jsonschema_rs.ValidationError, ValueError):
         return None
 
@@ -176,7 +189,10 @@ class _Reading:
         schema = self._schema
         if not isinstance(schema, dict) or schema.get("type") != "object":
             raise _NotPlain
-        return self._object({key: part for key, part in schema.items() if key != "$defs"}, _LEVELS)
+        if "$schema" in schema and dialect_named(schema["$schema"]) is None:
+            raise _NotPlain  # one of somebody's own, in which words may mean nothing
+        root = {key: part for key, part in schema.items() if key not in _BESIDE}
+        return self._object(root, _LEVELS)
 
     def _part(self, part: Any, levels: int) -> _Shape:
         self._parts_left -= 1
@@ -195,7 +211,7 @@ class _Reading:
         found = _DEFINED.fullmatch(part["$ref"])
         if found is None or not _OF_REFERENCES.issuperset(part):
             raise _NotPlain
-        return self._schema.get("$defs", {}).get(found[1])
+        return self._schema.get(found[1], {}).get(found[2])
 
     def _optional(self, part: dict[str, Any], levels: int) -> _Shape:
         """Read what is one thing or null."""
@@ -267,7 +283,7 @@ class _Reading:
         if "number" in kinds:
             bounds |= _WITHIN
         elif "integer" in kinds:
-            bounds["$ref"] = _NO_FLOAT
+            bounds["allOf"] = [{"$ref": _NO_FLOAT}]  # not beside others: draft 7 has it alone
         return bounds
 
 
