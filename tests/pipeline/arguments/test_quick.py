@@ -45,6 +45,7 @@ NESTED: dict[str, Any] = {
         "either": {"type": ["string", "integer"]},
         "tags": {"type": "array", "items": {"type": "string"}, "maxItems": 3},
         "point": {"$ref": "#/$defs/Point"},
+        "labels": {"type": "object", "additionalProperties": {"type": ["integer", "string"]}},
         "points": {
             "anyOf": [{"type": "array", "items": {"$ref": "#/$defs/Point"}}, {"type": "null"}]
         },
@@ -134,6 +135,8 @@ def defs(**parts: Any) -> dict[str, Any]:
         of({"$ref": "#/definitions/A"}, definitions={"A": {"type": "integer"}}),
         of({"type": "string", "enum": ["x", "y"]}),
         of({"const": "x"}),
+        of({"type": "object", "additionalProperties": {"type": "string"}}, array=True),
+        of({"type": "string", "pattern": "x"}),
         of({"type": ["string", "null"]}),
         of(of({"type": "boolean"}), array=True),
         of({"anyOf": [{"type": "null"}, of({"type": "integer"})]}),
@@ -152,8 +155,18 @@ def test_schemas_that_say_all_there_is_are_of_the_kind(schema: Any) -> None:
         {"type": "object"},
         of({"type": "array"}),
         of({"type": "object"}),
+        of({"type": "object", "additionalProperties": True}),
+        of({"type": "object", "additionalProperties": of({"type": "string"})}),
+        of({"type": "object", "additionalProperties": {}, "propertyNames": {"pattern": "x"}}),
         of({"type": ["string", "array"]}),
-        of({"type": "string", "pattern": "x"}),
+        of({"type": "string", "pattern": "x"}, array=True),
+        of({"type": "string", "pattern": "x", "enum": ["x"]}),
+        of({"anyOf": [{"type": "string", "pattern": "x"}, {"type": "null"}]}),
+        {
+            "type": "object",
+            "properties": {"a": {"type": "string", "pattern": "x"}, "b": {"$ref": "#/$defs/B"}},
+            "$defs": {"B": {"type": "array", "items": {"type": "string"}}},
+        },
         of({"type": "number", "enum": [1, 2.5]}),
         of({"enum": [1]}),
         of({"const": [1]}),
@@ -338,6 +351,15 @@ def test_a_shim_sees_all_calls() -> None:
         ({"text": "x", "points": None, "share": 3.0, "kind": None, "either": "a"}, True),
         ({"text": "x", "level": 1, "kind": "fast", "either": 3, "maybe": 5}, True),
         ({"text": "x", "point": {"x": 1.0}}, False),
+        ({"text": "x", "labels": {"é": 1, "": "b"}}, True),
+        ({"text": "x", "labels": {"a": 1.0}}, False),
+        ({"text": "x", "labels": {"a": None}}, False),
+        ({"text": "x", "labels": {"a": []}}, False),
+        ({"text": "x", "labels": {Colour.RED: 1}}, False),
+        ({"text": "x", "labels": {"\ud800": 1}}, False),
+        ({"text": "x", "labels": {1: 1}}, False),
+        ({"text": "x", "labels": {"a" * 5_000: 1}}, False),
+        ({"text": "x", "labels": {str(n): n for n in range(33)}}, False),
         ({"text": "x", "level": 1.0}, False),
         ({"text": "x", "maybe": 1.0}, False),
         ({"text": "x", "either": 1.0}, False),
@@ -396,6 +418,24 @@ def test_texts_of_what_holds_others_are_known_too(text: str, is_quick: bool) -> 
     assert outcome(prepare, text, tool) == outcome(Preparing(tool, RunPolicy()), text, tool)
 
 
+LOOKING = r"(?=(a+))\1b"
+"""A pattern that takes little text."""
+
+
+@pytest.mark.parametrize(
+    ("text", "is_quick"),
+    [("ab", True), ("éab", True), ("a" * 99 + "b", True), ("a" * 100 + "b", False), ("b", False)],
+)
+def test_text_for_patterns_is_bounded_as_ever(text: str, is_quick: bool) -> None:
+    tool = Tool("t", "d", of({"type": "string", "pattern": LOOKING}), give)
+    prepare, whole = warm(tool), Preparing(tool, RunPolicy())
+    call, _ = call_of(prepare, {"a": text}, tool)
+
+    assert (call.own_of is not None) is is_quick
+    for given_ in ({"a": text}, {"a": text * 100}, json.dumps({"a": text})):
+        assert outcome(prepare, given_, tool) == outcome(whole, given_, tool)
+
+
 names = st.sampled_from(["a", "b", "c:d", "é"])
 words = st.sampled_from(["", "x", ":", "\\", "\n", "é", "\U0001f600", "\ud800", "\0", "5", "null"])
 singles = st.one_of(
@@ -423,6 +463,7 @@ def holding(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
         inner.map(lambda part: {"anyOf": [part, {"type": "null"}]}),
         inner.map(lambda part: {"type": "array", "items": part, "uniqueItems": True}),
         objects(inner),
+        singles.map(lambda part: {"type": "object", "additionalProperties": part}),
     )
 
 
@@ -448,6 +489,8 @@ def values_for(part: dict[str, Any]) -> st.SearchStrategy[Any]:
         found = st.none() | values_for(part["anyOf"][0])
     elif kind == "array":
         found = st.lists(values_for(part["items"]), max_size=3)
+    elif "additionalProperties" in part:
+        found = st.dictionaries(words, values_for(part["additionalProperties"]), max_size=3)
     elif kind == "object":
         known = {name: values_for(inner) for name, inner in part["properties"].items()}
         needed = {name: known.pop(name) for name in part["required"]}
@@ -502,14 +545,16 @@ def test_copies_share_no_container_with_what_was_given(case: tuple[dict[str, Any
     if refusal is None and call.own_of is not None:
         own = call.own_of(call.arguments)
         assert repr(own) == repr(call.arguments)
-        held = [*containers(own), *containers(call.arguments), *containers(value)]
-        assert len({id(one) for one in held}) == len(held)
+        ours = {id(one) for one in (*containers(own), *containers(call.arguments))}
+        assert len(ours) == 2 * len(containers(value))
+        assert ours.isdisjoint(map(id, containers(value)))
 
 
 def containers(value: Any) -> list[Any]:
-    if isinstance(value, dict):
-        return [value, *(one for item in value.values() for one in containers(item))]
-    return [value, *map(containers, value)] if isinstance(value, list) else []
+    if not isinstance(value, (dict, list)):
+        return []
+    inside = value.values() if isinstance(value, dict) else value
+    return [value, *(one for item in inside for one in containers(item))]
 
 
 def test_a_schema_that_calls_itself_in_many_ways_is_given_up_soon() -> None:

@@ -24,7 +24,7 @@ from seawall.pipeline.arguments.faults.explain import HIDDEN, explain, secret_va
 from seawall.pipeline.arguments.lenient.lenient import Lenient, validation_text
 from seawall.pipeline.arguments.likeness import nearest
 from seawall.pipeline.arguments.patterns.bounds import PatternBounds, pattern_bounds
-from seawall.pipeline.arguments.quick import SCALARS, Quick
+from seawall.pipeline.arguments.quick import Quick
 from seawall.pipeline.arguments.reading.bounds import out_of_bounds
 from seawall.pipeline.arguments.reading.reader import MAX_VALUES
 from seawall.pipeline.arguments.reading.text import (
@@ -34,7 +34,7 @@ from seawall.pipeline.arguments.reading.text import (
 )
 from seawall.pipeline.arguments.reading.text_lenient import parse_lenient
 from seawall.pipeline.convert import discreet
-from seawall.pipeline.copying import copied
+from seawall.pipeline.copying import SCALARS, copied
 from seawall.pipeline.foreign import NOT_OURS, described, log_frames
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jsonschema_rs
 
-from seawall.pipeline.arguments.patterns.bounds import PATTERNS
+from seawall.pipeline.arguments.patterns.bounds import FREE, PATTERNS
 from seawall.pipeline.arguments.reading.reader import MAX_BYTES
 from seawall.pipeline.arguments.schema.dialects import (
     DIALECTS,
@@ -22,6 +22,7 @@ from seawall.pipeline.arguments.schema.dialects import (
     DRAFT_2020,
     dialect_named,
 )
+from seawall.pipeline.copying import SCALARS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
 
 _DRAFTS = (DRAFT_7.name, DRAFT_2019.name, DRAFT_2020.name)
 """Where the words that are understood here mean the same."""
-
-SCALARS = frozenset((str, int, bool, float, type(None)))
-"""Types of which a value holds no other, and is no other: an enum's member is not of them."""
 
 _PROPERTIES_AT_MOST = 32
 _ITEMS_AT_MOST = 32
@@ -66,14 +64,16 @@ _REMARKS = frozenset(("title", "description", "default", "examples", "deprecated
 _BESIDE = frozenset(("$schema", "$defs", "definitions"))
 """What may stand at the root alone."""
 _OF_OBJECTS = _REMARKS | {"type", "properties", "required", "additionalProperties"}
+_OF_MAPS = _REMARKS | {"type", "additionalProperties", "minProperties", "maxProperties"}
 _OF_LISTS = _REMARKS | {"type", "items", "minItems", "maxItems", "uniqueItems"}
 _OF_SCALARS = _REMARKS | {
-    *("type", "enum", "const", "minLength", "maxLength", "format"),
+    *("type", "enum", "const", "minLength", "maxLength", "format", "pattern"),
     *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
 }
 _OF_OPTIONAL = _REMARKS | {"anyOf"}
 _OF_REFERENCES = _REMARKS | {"$ref"}
 _NULL = {"type": "null"}
+_NAMES = frozenset((str,))
 _DEFINED = re.compile(r"#/(\$defs|definitions)/([\w.-]+)")
 _SIMPLE = frozenset(("string", "integer", "number", "boolean", "null"))
 _OF_ONE_SPELLING = frozenset((str, bool, type(None)))
@@ -184,6 +184,7 @@ class _Reading:
         self._schema = schema
         self._longest = longest
         self._parts_left = _PARTS_AT_MOST
+        self._patterns = self._references = False
 
     def root(self) -> _Shape:
         schema = self._schema
@@ -192,7 +193,10 @@ class _Reading:
         if "$schema" in schema and dialect_named(schema["$schema"]) is None:
             raise _NotPlain  # one of somebody's own, in which words may mean nothing
         root = {key: part for key, part in schema.items() if key not in _BESIDE}
-        return self._object(root, _LEVELS)
+        shape = self._object(root, _LEVELS)
+        if self._patterns and self._references:
+            raise _NotPlain  # which patterns an argument meets is no longer told by its own part
+        return shape
 
     def _part(self, part: Any, levels: int) -> _Shape:
         self._parts_left -= 1
@@ -204,13 +208,14 @@ class _Reading:
             return self._optional(part, levels - 1)
         kind = part.get("type")
         if kind == "object":
-            return self._object(part, levels - 1)
-        return self._list(part, levels - 1) if kind == "array" else self._scalar(part)
+            return (self._object if "properties" in part else self._map)(part, levels - 1)
+        return self._list(part, levels - 1) if kind == "array" else self._scalar(part, levels)
 
     def _referred(self, part: dict[str, Any]) -> Any:
         found = _DEFINED.fullmatch(part["$ref"])
         if found is None or not _OF_REFERENCES.issuperset(part):
             raise _NotPlain
+        self._references = True
         return self._schema.get(found[1], {}).get(found[2])
 
     def _optional(self, part: dict[str, Any], levels: int) -> _Shape:
@@ -241,6 +246,26 @@ class _Reading:
             _copying_object(copies) if copies else dict.copy,
         )
 
+    def _map(self, part: dict[str, Any], levels: int) -> _Shape:
+        """Read what holds scalars by names of a caller's own."""
+        if not _OF_MAPS.issuperset(part):
+            raise _NotPlain
+        shape = self._part(part.get("additionalProperties"), levels)
+        if shape.take is not None:
+            raise _NotPlain
+        most = min(part.get("maxProperties", _PROPERTIES_AT_MOST), _PROPERTIES_AT_MOST)
+        return _Shape(
+            {
+                **part,
+                "additionalProperties": shape.schema,
+                "propertyNames": {"maxLength": self._longest},
+                "maxProperties": most,
+            },
+            _PROPERTIES_AT_MOST * (_WIDEST * self._longest + shape.largest) + _VALUE,
+            _take_map,
+            dict.copy,
+        )
+
     def _list(self, part: dict[str, Any], levels: int) -> _Shape:
         if not _OF_LISTS.issuperset(part):
             raise _NotPlain
@@ -255,7 +280,7 @@ class _Reading:
             _copying_list(shape.copy),
         )
 
-    def _scalar(self, part: dict[str, Any]) -> _Shape:
+    def _scalar(self, part: dict[str, Any], levels: int) -> _Shape:
         if not _OF_SCALARS.issuperset(part):
             raise _NotPlain
         named = part.get("type", [])
@@ -263,23 +288,32 @@ class _Reading:
         choices = part.get("enum", [part["const"]] if "const" in part else None)
         if choices is not None and kinds != {"integer"}:
             return self._choice(part, choices)
-        bounds = self._bounds_of(kinds)
+        bounds = self._bounds_of(kinds, self._longest_of(part, levels))
         schema = {**part, **bounds} if bounds.keys().isdisjoint(part) else {"allOf": [part, bounds]}
         return _Shape(schema, _VALUE + _WIDEST * bounds.get("maxLength", 0))
 
+    def _longest_of(self, part: dict[str, Any], levels: int) -> int:
+        if "pattern" not in part:
+            return self._longest
+        if levels != _LEVELS:
+            raise _NotPlain  # how much text there may be is bounded for all of an argument
+        self._patterns = True
+        return min(self._longest, FREE)
+
     @staticmethod
     def _choice(part: dict[str, Any], choices: list[Any]) -> _Shape:
-        if not _OF_ONE_SPELLING.issuperset(map(type, choices)):
+        if "pattern" in part or not _OF_ONE_SPELLING.issuperset(map(type, choices)):
             raise _NotPlain
         longest = max((len(choice) for choice in choices if type(choice) is str), default=0)
         return _Shape(part, _VALUE + _WIDEST * longest)
 
-    def _bounds_of(self, kinds: set[str]) -> dict[str, Any]:
+    @staticmethod
+    def _bounds_of(kinds: set[str], longest: int) -> dict[str, Any]:
         if not kinds or not kinds <= _SIMPLE:
             raise _NotPlain
         bounds: dict[str, Any] = {}
         if "string" in kinds:
-            bounds |= {"maxLength": self._longest, **_READ}
+            bounds |= {"maxLength": longest, **_READ}
         if "number" in kinds:
             bounds |= _WITHIN
         elif "integer" in kinds:
@@ -303,6 +337,13 @@ def _taking_object(inner: Mapping[str, Callable[[Any], Any]]) -> Callable[[Any],
         return taken
 
     return take
+
+
+def _take_map(value: Any) -> Any:
+    if type(value) is not dict or len(value) > _PROPERTIES_AT_MOST:
+        return None
+    is_plain = SCALARS.issuperset(map(type, value.values())) and _NAMES.issuperset(map(type, value))
+    return value.copy() if is_plain else None
 
 
 def _taking_list(take: Callable[[Any], Any] | None) -> Callable[[Any], Any]:

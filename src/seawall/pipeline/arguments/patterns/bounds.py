@@ -28,7 +28,7 @@ PATTERNS = jsonschema_rs.FancyRegexOptions(
 )
 """How patterns are run."""
 
-_FREE = 100
+FREE = 100
 """Characters that any pattern takes."""
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _WORDS = ("pattern", "patternProperties")
@@ -52,7 +52,7 @@ _LINEAR = (
     (10_000, 50_000),
     (100_000, 5_000),
     (1_000_000, 600),
-    (1 << 30, _FREE),
+    (1 << 30, FREE),
 )
 """By the bytes of the compiled pattern: a step takes about 0.05 ns for each of them."""
 _ANCHORED = (
@@ -64,7 +64,7 @@ _ANYWHERE = (
     (2_000, Room(4_000, 40_000, 500)),
     (20_000, Room(1_000, 20_000, 500)),
     (100_000, Room(300, 6_000, 200)),
-    (1 << 30, Room(_FREE, 2_000, 20)),
+    (1 << 30, Room(FREE, 2_000, 20)),
 )
 """Patterns that look around: a search may go through the text from each of its characters."""
 
@@ -111,7 +111,7 @@ class PatternBounds:
 
 def _is_little(item: Any) -> bool:
     if isinstance(item, str):
-        return len(item) <= _FREE
+        return len(item) <= FREE
     return not isinstance(item, (dict, list, tuple))
 
 
