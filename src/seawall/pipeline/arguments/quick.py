@@ -44,18 +44,14 @@ _WIDEST = 4
 """Bytes of a character."""
 
 _WITHIN = {"minimum": -(1 << 63), "maximum": 1 << 63}
-_NO_FLOAT = "seawall:no-float"
+# To draft 4, unlike those after it, 3.0 is no integer: here it is one that may have to be mended.
+_EXACT = {"$schema": "http://json-schema.org/draft-04/schema#", **_WITHIN}
+_INTEGER = {"$ref": "seawall:integer"}
+_NO_FLOAT = {"$ref": "seawall:no-float"}
 _RESOURCES = jsonschema_rs.Registry(
     [
-        (
-            _NO_FLOAT,
-            {
-                # To draft 4, unlike those after it, 3.0 is no integer: such may have to be mended.
-                "$schema": "http://json-schema.org/draft-04/schema#",
-                "type": ["integer", "string", "boolean", "null"],
-                **_WITHIN,
-            },
-        )
+        (_INTEGER["$ref"], _EXACT | {"type": "integer"}),
+        (_NO_FLOAT["$ref"], _EXACT | {"type": ["integer", "string", "boolean", "null"]}),
     ]
 )
 _READ = {"not": {"const": "\0"}}
@@ -284,6 +280,8 @@ class _Reading:
         if not _OF_SCALARS.issuperset(part):
             raise _NotPlain
         named = part.get("type", [])
+        if named == "integer" and part.keys() - _REMARKS == {"type"}:
+            return _Shape(_INTEGER, _VALUE)  # as most are, and quicker to check
         kinds = {named} if isinstance(named, str) else {*named}
         choices = part.get("enum", [part["const"]] if "const" in part else None)
         if choices is not None and kinds != {"integer"}:
@@ -317,7 +315,7 @@ class _Reading:
         if "number" in kinds:
             bounds |= _WITHIN
         elif "integer" in kinds:
-            bounds["allOf"] = [{"$ref": _NO_FLOAT}]  # not beside others: draft 7 has it alone
+            bounds["allOf"] = [_NO_FLOAT]  # not beside others: draft 7 has it alone
         return bounds
 
 
