@@ -573,6 +573,7 @@ async def test_rk_04_a_setting_decides_without_a_question_and_can_be_forgotten()
 
 async def test_rk_05_first_calls_at_once_share_one_question() -> None:
     scene = Scene("rk-05", "value", risk=Risk.HIGH)
+    scene.answer_with = "allow_session"
     calls = [scene.start() for _ in range(scene.vector["steps"][0]["concurrently"])]
 
     await scene.clock.advance(2)

@@ -91,13 +91,12 @@ def said(task: asyncio.Task[ToolResult]) -> str:
     return "" if failure is None else failure.reason
 
 
-@pytest.mark.parametrize("answer", [Answer.ALLOW_ONCE, Answer.ALLOW_SESSION, True])
-async def test_vector_rk_05_concurrent_equal_calls_share_one_question(answer: Any) -> None:
+async def test_vector_rk_05_concurrent_calls_share_one_question_answered_for_the_session() -> None:
     case = VECTORS["rk-05"]
     desk = Desk()
     tasks = [await desk.call({"a": 1}) for _ in range(case["steps"][0]["concurrently"])]
 
-    await desk.answer(answer)
+    await desk.answer(Answer.ALLOW_SESSION)
 
     assert [said(task) for task in tasks] == [""] * 5
     assert len(desk.questions) == case["expect"]["prompts"]
@@ -105,14 +104,41 @@ async def test_vector_rk_05_concurrent_equal_calls_share_one_question(answer: An
     assert not desk.remembers
 
 
+@pytest.mark.parametrize("answer", [Answer.ALLOW_ONCE, True, "yes"])
+async def test_a_yes_for_this_once_runs_one_call_and_equal_ones_are_asked_about_in_line(
+    answer: Any,
+) -> None:
+    desk = Desk()
+    tasks = [await desk.call({"a": 1}) for _ in range(3)]
+
+    for done in (1, 2, 3):
+        assert desk.open == [{"a": 1}]
+        await desk.answer(answer)
+        assert (desk.runs, len(desk.questions)) == (done, min(done + 1, 3))
+
+    assert [said(task) for task in tasks] == [""] * 3
+    assert not desk.remembers
+
+
+async def test_what_is_said_after_a_yes_for_this_once_counts_for_those_that_still_wait() -> None:
+    desk = Desk()
+    tasks = [await desk.call({"a": 1}) for _ in range(4)]
+
+    await desk.answer(Answer.ALLOW_ONCE)
+    await desk.answer(Answer.DENY)
+
+    assert [said(task) for task in tasks] == ["", *["approval_denied"] * 3]
+    assert (desk.runs, len(desk.questions)) == (1, 2)
+
+
 async def test_equal_arguments_are_equal_in_any_order_and_spelling() -> None:
     desk = Desk()
     first = await desk.call({"a": 1, "b": [2.0]})
     second = await desk.call({"b": [2], "a": 1.0})
 
-    await desk.answer(Answer.ALLOW_ONCE)
+    await desk.answer(Answer.DENY_ONCE)
 
-    assert (said(first), said(second)) == ("", "")
+    assert (said(first), said(second)) == ("approval_denied", "approval_denied")
 
 
 @pytest.mark.parametrize(
@@ -130,21 +156,16 @@ async def test_an_answer_for_the_session_covers_calls_with_other_arguments(
     assert len(desk.questions) == 1
 
 
-@pytest.mark.parametrize(
-    ("answer", "reason"), [(Answer.ALLOW_ONCE, ""), (Answer.DENY_ONCE, "approval_denied")]
-)
-async def test_an_answer_for_one_call_leaves_other_arguments_to_be_asked_about(
-    answer: Answer, reason: str
-) -> None:
+async def test_a_no_for_this_once_leaves_other_arguments_to_be_asked_about() -> None:
     desk = Desk()
     first = await desk.call({"a": 1})
     other = await desk.call({"a": 2})
     equal = await desk.call({"a": 1})
     assert desk.open == [{"a": 1}]
 
-    await desk.answer(answer)
+    await desk.answer(Answer.DENY_ONCE)
 
-    assert (said(first), said(equal)) == (reason, reason)
+    assert (said(first), said(equal)) == ("approval_denied", "approval_denied")
     assert desk.open == [{"a": 2}]
     await desk.answer(Answer.ALLOW_ONCE)
     assert said(other) == ""
@@ -188,7 +209,7 @@ async def test_when_whoever_asked_is_cancelled_the_next_asks() -> None:
     assert asker.cancelled()
     assert desk.questions[0][1].cancelled()
     assert len(desk.open) == 1
-    await desk.answer(Answer.ALLOW_ONCE)
+    await desk.answer(Answer.ALLOW_SESSION)
     assert [said(task) for task in others] == ["", ""]
     assert not desk.remembers
 
@@ -604,8 +625,8 @@ async def _play(events: list[tuple[str, Any]]) -> None:
         elif kind == "answer" and desk.open:
             about = desk.open[0]["a"]
             await desk.answer(value)
-            equal = sum(one == about for one, _ in waiting)
-            runs = {Answer.ALLOW_ONCE: equal, Answer.ALLOW_SESSION: len(waiting)}
+            assert about in [one for one, _ in waiting]
+            runs = {Answer.ALLOW_ONCE: 1, Answer.ALLOW_SESSION: len(waiting)}
             assert desk.runs - before == runs.get(value, 0)
         elif kind == "reset":
             desk.bench.session.permissions.reset()

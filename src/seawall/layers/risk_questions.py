@@ -1,9 +1,10 @@
 """Ask a person about a call: once for calls that the same answer covers, and not for ever.
 
 One question is open per session, gate and tool; a tool that took another's name has its own. Calls
-that come meanwhile wait for its answer: one for the session covers them all, one for this call only
-those with the same arguments; the others ask afterwards, one by one. If whoever asked is cancelled,
-the next who waits asks. An allowance that a person gave holds for the definition they were shown.
+that come meanwhile wait for its answer. One for the session covers them all; one that lets this
+call run lets no other run, however equal; one that keeps this call from running counts for those
+with the same arguments. Who is not covered asks afterwards, one by one. If whoever asked is
+cancelled, the next who waits asks. An allowance holds for the definition that a person was shown.
 """
 
 from __future__ import annotations
@@ -55,12 +56,13 @@ class Answer(StrEnum):
     """What a person says about a call."""
 
     ALLOW_ONCE = "allow_once"
-    """This call, and those with the same arguments that are waiting already."""
+    """This call and no other: an equal one that waits is asked about after it."""
     ALLOW_SESSION = "allow_session"
     """Whatever this session calls the tool with, while the tool is described as it was then."""
     DENY = "deny"
     """Not in this session."""
     DENY_ONCE = "deny_once"
+    """Not now: neither this call, nor those with the same arguments that are waiting already."""
     LATER = "later"
     """Nobody can be asked now: the call waits where approvals are on, else it is refused."""
 
@@ -87,6 +89,9 @@ _ANSWERS: dict[str, Answer] = {
 # If nobody has answered one question, nobody is there for those behind it.
 _FOR_ALL = (Answer.ALLOW_SESSION, Answer.DENY, NoAnswer.EXPIRED)
 
+# None of these lets a call run. ALLOW_ONCE must not be among them: each run needs a yes of its own.
+_FOR_EQUAL = (Answer.DENY_ONCE, Answer.LATER, NoAnswer.FAILED)
+
 
 GRACE_S = 1.0
 """How long one who was told that it is too late may take to end, before it is left alone."""
@@ -108,7 +113,7 @@ class _Question:
         self.outcome: Outcome | None = None
 
     def covers(self, about: str) -> bool:
-        return self.outcome in _FOR_ALL or (self.outcome is not None and self.about == about)
+        return self.outcome in _FOR_ALL or (self.outcome in _FOR_EQUAL and self.about == about)
 
 
 class _Allowed:

@@ -515,6 +515,28 @@ async def test_the_person_behind_the_client_is_asked_by_elicitation(
     assert not any(m.get("id") == asked["id"] for m in bare.heard())
 
 
+async def test_a_yes_for_this_call_opens_one_call_and_an_equal_one_is_asked_about(
+    start: Start,
+) -> None:
+    bare = await start(declared=DESTRUCTIVE)
+    await bare.open(elicitation={})
+    params = {"name": "t", "arguments": {"path": "/etc"}}
+    await bare.send({"jsonrpc": "2.0", "id": "d", "method": "tools/call", "params": params})
+    first = await asked_about(bare)
+
+    said = {"action": "accept", "content": {"decision": "once"}}
+    await bare.send({"jsonrpc": "2.0", "id": first["id"], "result": said})
+    second = await bare.until(lambda m: m.get("method") == "elicitation/create")
+    await bare.answer("d")
+    no = {"action": "accept", "content": {"decision": "deny"}}
+    await bare.send({"jsonrpc": "2.0", "id": second["id"], "result": no})
+    answer = await bare.answer("c")
+
+    assert first["id"] != second["id"]
+    assert answer["result"]["isError"] is True
+    assert len(bare.heard("tools/call")) == 1
+
+
 async def test_an_allowance_for_the_session_is_not_asked_for_again(start: Start) -> None:
     bare = await start(declared=DESTRUCTIVE)
     await bare.open(elicitation={})
