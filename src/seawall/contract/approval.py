@@ -109,6 +109,10 @@ class Frozen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     alike: str | None = None
     """Names the one call of it, so that the same call is found; empty where there are more calls,
     and None in records from before there were such names."""
+    session_state: str = ""
+    """Keyed digest of the state that the session gave its tools; empty if it gave none."""
+    services: tuple[str, ...] = ()
+    """Names of what the session offered its tools beside it, for longer than one call."""
     front: str = ""
     """Which edge runs it by itself once it is approved; empty: none, somebody resumes it."""
     execution: str | None = None

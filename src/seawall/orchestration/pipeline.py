@@ -428,7 +428,8 @@ class Pipeline:
 
         What is not so any more is refused, and the approval stays good. `arguments` are needed
         where none were kept for lack of a key: those of the call, or of each by its call id; they
-        have to be those that were approved. Without `session` it is that of the request.
+        have to be those that were approved. Without `session` it is that of the request; where
+        that is not held any more and had a state or services, one with the same must be given.
         """
         self._home.enter()
         return await self._resuming.resume(

@@ -72,6 +72,11 @@ class Services:
         """Give the service, or None if it is absent."""
         return self._services.get(name)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all that are offered."""
+        return tuple(self._services)
+
 
 def frozen_deeply(value: Any) -> Any:
     """Copy JSON-like data into a form that cannot be changed."""
@@ -115,6 +120,11 @@ class Session:
         self.recent: Any = None
         """The last calls, as the loop detector keeps them: fingerprints, bounded in number."""
 
+    @property
+    def lasting(self) -> Services:
+        """The services that are offered for longer than a single call."""
+        return self.services
+
     def offering(self, services: Mapping[str, Any]) -> Session:
         """Give this session with more services, for a single call.
 
@@ -143,6 +153,10 @@ class _Offering(Session):
         self.permissions = owner.permissions
         self.memory = owner.memory
         self.services = owner.services.extended(services)
+
+    @property
+    def lasting(self) -> Services:
+        return self._owner.lasting
 
     @property
     def recent(self) -> Any:

@@ -11,6 +11,7 @@ from seawall.layers.risk_gate import verdict
 from seawall.orchestration.approvals.binding import changes, definition_of, same_digest
 from seawall.orchestration.approvals.refusals import in_doubt, refused, unreadable
 from seawall.orchestration.approvals.resumed_turn import Planned
+from seawall.orchestration.approvals.surroundings import unlike
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from seawall.pipeline.session import Session
 
 _MISSING: Any = object()
+
+_GIVE_SESSION = "Do not repeat this call: its approval stays good for whoever resumes it rightly."
 
 
 class Given:
@@ -60,19 +63,28 @@ class Checker:
             said = "it was approved for another session"
             return {at: _mismatch(call, said) for at, call in enumerate(frozen.calls)}
         late = frozen.expires is not None and self._approvals.clock.wall() >= frozen.expires
-        check = _Check(self._grounds, envelope, given, session, late=late)
+        odd = unlike(frozen, envelope, session, self._approvals.session_of(frozen))
+        check = _Check(self._grounds, envelope, given, session, late=late, odd=odd)
         return {at: check(at, call) for at, call in enumerate(frozen.calls)}
 
 
 class _Check:
     def __init__(
-        self, grounds: Grounds, envelope: Envelope, given: Given, session: Session, *, late: bool
+        self,
+        grounds: Grounds,
+        envelope: Envelope,
+        given: Given,
+        session: Session,
+        *,
+        late: bool,
+        odd: str | None,
     ) -> None:
         self._grounds = grounds
         self._envelope = envelope
         self._given = given
         self._session = session
         self._late = late
+        self._odd = odd
 
     def __call__(self, position: int, call: FrozenCall) -> Planned:
         if call.twin_of is not None:
@@ -87,6 +99,8 @@ class _Check:
     def _as_it_was(self, position: int, call: FrozenCall, route: Route | None) -> Planned:
         if self._late:
             return Planned(kept=refused(call, "approval_expired", "its time was over"))
+        if self._odd is not None:
+            return _mismatch(call, self._odd, _GIVE_SESSION)
         if route is None:
             return _mismatch(call, "there is no such tool any more")
         changed = changes(call.definition, definition_of(route.tool))
@@ -172,8 +186,8 @@ def _may_run_again(tool: Tool) -> bool:
     return tool.replay == "safe" or tool.retry_safe
 
 
-def _mismatch(call: FrozenCall, said: str) -> Planned:
-    return Planned(kept=refused(call, "approval_mismatch", said), blocks=True)
+def _mismatch(call: FrozenCall, said: str, guidance: str = "") -> Planned:
+    return Planned(kept=refused(call, "approval_mismatch", said, guidance), blocks=True)
 
 
 def _message(refusal: ToolResult) -> str:

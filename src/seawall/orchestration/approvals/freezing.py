@@ -8,6 +8,7 @@ from seawall.contract.approval import Frozen, FrozenCall
 from seawall.orchestration.approvals.binding import SALT_BYTES, definition_of, names_of
 from seawall.orchestration.approvals.entries import noting
 from seawall.orchestration.approvals.kept import Envelope
+from seawall.orchestration.approvals.surroundings import digest_of_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -65,6 +66,8 @@ class Freezer:
             expires=None if holds_s is None else now + holds_s,
             session_id=session.id,
             caller=session.caller,
+            session_state=digest_of_state(session, envelope),
+            services=session.lasting.names,
             alike=self._alike(waiting),
             front=session.front,
             execution=execution,

@@ -38,7 +38,7 @@ _GUIDANCE = {
 }
 
 
-def refused(call: FrozenCall, reason: str, said: str) -> ToolResult:
+def refused(call: FrozenCall, reason: str, said: str, guidance: str = "") -> ToolResult:
     """Refuse a call that was never begun."""
     return ToolResult.failed(
         REASONS.get(reason, FailureCode.PERMISSION_DENIED),
@@ -47,7 +47,7 @@ def refused(call: FrozenCall, reason: str, said: str) -> ToolResult:
         tool=call.tool,
         reason=reason,
         layer=LAYER,
-        guidance=_GUIDANCE.get(reason, ""),
+        guidance=guidance or _GUIDANCE.get(reason, ""),
         may_have_run=False,
     )
 
