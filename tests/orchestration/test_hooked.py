@@ -13,10 +13,12 @@ from seawall import (
     Abort,
     Annotations,
     Answer,
+    CachePolicy,
     ConfigurationError,
     Decision,
     Defer,
     Deny,
+    FallbackPolicy,
     Hook,
     HookContext,
     LoopPolicy,
@@ -30,6 +32,7 @@ from seawall import (
     Stop,
     TextContent,
     Tool,
+    ToolFailed,
     ToolResult,
     TurnStatus,
 )
@@ -908,3 +911,112 @@ async def test_an_approval_does_not_cover_what_a_hook_makes_of_the_arguments() -
 
     assert reason(result) == "approval_denied"
     assert len(person.asked) == 1
+
+
+CARD = "card 4111 1111 1111 1111"
+
+
+class Redacts(Hook):
+    """Keeps card numbers from all but the session `office`."""
+
+    def after(self, context: HookContext) -> Replace | None:
+        if context.session.id == "office":
+            return None
+        said = "" if context.result is None else context.result.text
+        return Replace(content=said.replace("4111 1111 1111 1111", "…"))
+
+
+def card(answer: Any = CARD, **fields: Any) -> Tool:
+    async def execute(arguments: dict[str, Any], context: Any) -> Any:
+        await asyncio.sleep(0)
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    return Tool("card", "", {"type": "object"}, execute, **fields)
+
+
+def cached(scope: Any = "session") -> Policies:
+    return Policies(RunPolicy(cache=CachePolicy(scope=scope)))
+
+
+@pytest.mark.parametrize("answer", [CARD, ToolFailed(f"no money on {CARD}")])
+async def test_what_the_ledger_gives_again_passes_the_after_hooks(
+    answer: Any, tmp_path: Path
+) -> None:
+    address = f"sqlite:///{tmp_path}/state.db"
+    async with pipeline_of(Redacts(), tools=[card(answer)], state=address) as pipeline:
+        results = [await pipeline.call("card", idempotency_key="k") for _ in range(2)]
+
+    assert [result.attempts for result in results] == [1, 0]
+    assert results[0].text == results[1].text
+    for result in results:
+        assert "card …" in result.render()
+        assert "4111" not in repr(result)
+
+
+async def test_what_the_cache_gives_again_passes_the_after_hooks_of_each_call() -> None:
+    tools = [card(annotations=Annotations.for_reading())]
+    pipeline = pipeline_of(Redacts(), tools=tools, policies=cached("all"))
+
+    results = [
+        await pipeline.call("card", session=Session(name)) for name in ("office", "shop", "office")
+    ]
+
+    assert [result.text for result in results] == [CARD, "card …", CARD]
+    assert [result.attempts for result in results] == [1, 0, 0]
+
+
+async def test_what_an_equal_call_beside_it_brings_passes_the_after_hooks() -> None:
+    tools = [card(annotations=Annotations.for_reading())]
+    pipeline = pipeline_of(Redacts(), tools=tools, policies=cached())
+
+    results = await asyncio.gather(*(pipeline.call("card") for _ in range(2)))
+
+    assert [result.text for result in results] == ["card …", "card …"]
+    assert sum(result.attempts for result in results) == 1
+
+
+async def test_what_a_fallback_answers_passes_the_after_hooks() -> None:
+    hook = Says(after=Replace(content="redacted"))
+    policy = RunPolicy(rate="1/hour", fallback=FallbackPolicy(text=CARD))
+    pipeline = pipeline_of(hook, tools=[card()], policies=Policies(policy))
+
+    results = [await pipeline.call("card") for _ in range(2)]
+
+    assert [result.text for result in results] == ["redacted", "redacted"]
+    assert [result.attempts for result in results] == [1, 0]
+
+
+async def test_a_hooks_own_answer_is_shown_to_no_after_hook() -> None:
+    hook = Says(before=Deny("", result=ToolResult.of_text("instead")))
+
+    result = await pipeline_of(hook).call("echo", {"n": 1}, call_id="c")
+
+    assert result.text == "instead"
+    assert hook.log == ["before c"]
+
+
+async def test_an_answer_given_again_that_is_withheld_says_that_the_tool_was_run(
+    tmp_path: Path,
+) -> None:
+    address = f"sqlite:///{tmp_path}/state.db"
+    hook = Says(after=ValueError("x"))
+    async with pipeline_of(hook, tools=[card()], state=address) as pipeline:
+        results = [await pipeline.call("card", idempotency_key="k") for _ in range(2)]
+
+    assert [result.failure and result.failure.may_have_run for result in results] == [True, True]
+    assert results[0].text == results[1].text
+
+
+async def test_a_fixed_answer_that_is_withheld_says_that_nothing_was_run() -> None:
+    hook = Says(after=ValueError("x"))
+    policy = RunPolicy(rate="1/hour", fallback=FallbackPolicy(text="none"))
+    pipeline = pipeline_of(hook, tools=[card()], policies=Policies(policy))
+
+    await pipeline.call("card")
+    result = await pipeline.call("card")
+
+    assert result.failure is not None
+    assert result.failure.may_have_run is False
+    assert "was answered" in result.failure.message

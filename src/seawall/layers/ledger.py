@@ -203,7 +203,9 @@ class Ledger:
             return self._unreadable(call, earlier)
         self._count(self.name, "answered")
         metadata = {**(earlier.outcome.metadata or {}), "ledger": {"of_call": earlier.call_id}}
-        return replace(earlier.outcome, metadata=metadata)
+        # What the state kept does not say how often; whoever looks at it should see that it ran.
+        attempts = earlier.outcome.attempts or 1
+        return replace(earlier.outcome, metadata=metadata, attempts=attempts)
 
     def _conflict(self, call: Invocation) -> ToolResult:
         return call.refuse(

@@ -5,6 +5,9 @@
 Hooks run one after the other, in the order in which they were given. They see a call once, however
 often it is tried, and only if its name and its arguments are in order. A before-hook that fails
 refuses the call; an after-hook that fails withholds the result.
+
+What layers keep (ledger, cache) is what the tool gave, inside of the hooks: each answer made of it
+passes the after-hooks of the call that it is for.
 """
 
 from __future__ import annotations
@@ -114,12 +117,12 @@ class _Hooked:
         # What was approved is what they said then, so they are not asked again.
         answer = None if resumed else await self._before(call, contexts)
         if isinstance(answer, ToolResult):
-            result = answer
-        elif isinstance(answer, Defer):
+            return _of_the_whole(call, answer)
+        if isinstance(answer, Defer):
             result = await self._asked(call, answer)
         else:
             result = await self._handler(call)
-        if call.attempt:
+        if result.failure is None or call.attempt or result.attempts:
             result = await self._after(call, contexts, result)
         return _of_the_whole(call, result)
 
@@ -178,17 +181,23 @@ class _Hooked:
             return msgspec.structs.replace(result, terminate=True)
         return self._failed(call)
 
-    def _failed(
-        self, call: Invocation, said: str = "was not run: a check before it failed"
-    ) -> ToolResult:
-        """Refuse a call, or withhold what it gave, as a hook failed: `may_have_run` says which."""
+    def _failed(self, call: Invocation) -> ToolResult:
+        """Refuse a call, as a hook failed."""
+        return self._refused(call, "was not run: a check before it failed", ran=call.started)
+
+    def _withheld(self, call: Invocation, *, ran: bool) -> ToolResult:
+        """Withhold what a call gave, as a hook failed: `may_have_run` says whether it was run."""
+        said = "was run, but what it gave" if ran else "was answered, but what was to be given"
+        return self._refused(call, f"{said} is withheld: a check after it failed", ran=ran)
+
+    def _refused(self, call: Invocation, said: str, *, ran: bool) -> ToolResult:
         self._noted(call, "failed")
         return call.refuse(
             FailureCode.PERMISSION_DENIED,
             f"{call.tool.name} {said}",
             reason="gate_failed",
             layer=LAYER,
-            may_have_run=call.started,
+            may_have_run=ran,
         )
 
     async def _asked(self, call: Invocation, answer: Defer) -> ToolResult:
@@ -214,18 +223,25 @@ class _Hooked:
     async def _after(
         self, call: Invocation, contexts: Sequence[HookContext], result: ToolResult
     ) -> ToolResult:
-        """Tell each hook. One that stops the turn keeps none from being told: they may redact."""
+        """Tell each hook. One that stops the turn keeps none from being told: they may redact.
+
+        Also of what was not run for this call: an answer, or a failure, that is given again has
+        the attempts of the call that it is of.
+        """
         call.close_attempt(call, result)  # hooks are no part of it
+        ran = call.started or result.attempts > 0
         for pair, context in zip(self._pairs, contexts, strict=True):
             if pair.after is None:
                 continue
             result = context.result = completed(result, call)
             answer = await _answer(pair.name, self._asking(call, pair.after, context), _AFTER)
             if answer is not None:
-                result = self._applied(call, result, answer)
+                result = self._applied(call, result, answer, ran=ran)
         return result
 
-    def _applied(self, call: Invocation, result: ToolResult, answer: Any) -> ToolResult:
+    def _applied(
+        self, call: Invocation, result: ToolResult, answer: Any, *, ran: bool
+    ) -> ToolResult:
         change = answer
         if isinstance(answer, Abort):
             self._noted(call, "aborted")
@@ -243,16 +259,13 @@ class _Hooked:
             return guarded(
                 f"the replacement for a result of {call.tool.name!r} is faulty",
                 lambda: replaced(result, change),
-                lambda _: self._failed(call, _WITHHELD),
+                lambda _: self._withheld(call, ran=ran),
             )
-        return self._failed(call, _WITHHELD)
+        return self._withheld(call, ran=ran)
 
     def _noted(self, call: Invocation, event: str) -> None:
         self._context.count(LAYER, event)
         call.note(f"{LAYER}:{event}")
-
-
-_WITHHELD = "was run, but what it gave is withheld: a check after it failed"
 
 
 class _Asks:
