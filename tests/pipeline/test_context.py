@@ -46,15 +46,14 @@ class House:
 async def test_a_tool_sees_its_call_and_what_the_session_was_given() -> None:
     async def body(house: House, arguments: Any, context: ToolContext) -> None:
         house.seen.append((context.call_id, context.session_id, context.attempt, context.batch_id))
-        house.seen.append((context.state["user"], context.services.get("db")))
+        house.seen.append((context.caller, context.state["user"], context.services.get("db")))
 
     house = House(body)
 
-    await house.call(
-        call_id="c1", session=Session("s1", state={"user": "ada"}, services={"db": "DB"})
-    )
+    session = Session("s1", caller="shop", state={"user": "ada"}, services={"db": "DB"})
+    await house.call(call_id="c1", session=session)
 
-    assert house.seen == [("c1", "s1", 1, None), ("ada", "DB")]
+    assert house.seen == [("c1", "s1", 1, None), ("shop", "ada", "DB")]
 
 
 async def test_the_idempotency_key_is_one_for_all_attempts_and_never_the_models() -> None:

@@ -1,3 +1,4 @@
+from seawall.contract.ownership import owner_key
 from seawall.stores.memory_spills import MemorySpills
 from seawall.testing import FakeClock
 
@@ -36,3 +37,14 @@ async def test_the_oldest_of_an_owner_then_of_all_give_way() -> None:
     await kept.keep("5", "b", b"x" * 10, 4, 60)
     assert [await kept.part(n, "a", 0, 1) is None for n in "23"] == [True, False]
     assert [await kept.part(n, "b", 0, 1) is None for n in "45"] == [False, False]
+
+
+async def test_one_caller_cannot_push_out_the_texts_of_another() -> None:
+    kept = MemorySpills(FakeClock(), per_owner_bytes=20, total_bytes=40)
+    await kept.keep("kept", owner_key("shop", ""), b"x" * 10, 4, 60)
+    for session in "abcdef":
+        await kept.keep(session, owner_key("other", session), b"x" * 10, 4, 60)
+
+    assert await kept.part("kept", owner_key("shop", ""), 0, 1) is not None
+    gone = [await kept.part(one, owner_key("other", one), 0, 1) is None for one in "abcdef"]
+    assert gone == [True, True, True, False, False, False]

@@ -7,6 +7,7 @@ from tests.stores.test_database import database_of
 
 from seawall import Pipeline, Session, State, open_state
 from seawall.contract.note import Note, StoreFullError
+from seawall.contract.ownership import owner_key
 from seawall.stores.sql_notes import SqlNotes
 from seawall.stores.sql_shortcuts import SqlShortcuts
 from seawall.toolkit.bundle import bundled
@@ -69,6 +70,18 @@ async def test_a_writer_does_not_push_out_its_own_notes(state_url: str) -> None:
         with pytest.raises(StoreFullError):
             await kept.add("a", "", (), 3.0)
         assert len(await kept.notes("a")) == 2
+
+
+async def test_one_caller_cannot_push_out_the_notes_of_another(state_url: str) -> None:
+    async with open_state(state_url, key=KEY) as state:
+        kept = notes_of(state, per_owner=5, total=6)
+        await kept.add(owner_key("shop", "s" * 300), "kept", (), 0.0)
+        for session in range(8):
+            await kept.add(owner_key("other", str(session)), "flood", (), 1.0 + session)
+
+        assert len(await kept.notes(owner_key("shop", "s" * 300))) == 1
+        left = [len(await kept.notes(owner_key("other", str(one)))) for one in range(8)]
+        assert left == [0] * 3 + [1] * 5
 
 
 async def test_notes_added_at_once_have_numbers_of_their_own(state_url: str) -> None:

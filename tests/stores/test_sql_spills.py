@@ -7,6 +7,7 @@ from tests.stores.test_database import database_of
 
 from seawall import State, open_state
 from seawall.contract.errors import StoreUnavailable
+from seawall.contract.ownership import owner_key
 from seawall.pipeline.clock import SystemClock
 from seawall.stores.address import address_of
 from seawall.stores.database import Database
@@ -90,6 +91,19 @@ async def test_the_oldest_of_an_owner_then_of_all_give_way(state_url: str) -> No
         assert [await kept.part(n, "a", 0, 1) is None for n in "23"] == [True, False]
         assert [await kept.part(n, "b", 0, 1) is None for n in "45"] == [False, False]
         assert await rows(state) == (3, 3)
+
+
+async def test_one_caller_cannot_push_out_the_texts_of_another(state_url: str) -> None:
+    async with open_state(state_url, key=KEY) as state:
+        kept = spills_of(state, per_owner_bytes=20, total_bytes=40)
+        await kept.keep("kept", owner_key("shop", ""), b"x" * 10, 4, 60)
+        for session in "abcdef":
+            await kept.keep(session, owner_key("other", session), b"x" * 10, 4, 60)
+
+        assert await kept.part("kept", owner_key("shop", ""), 0, 1) is not None
+        gone = [await kept.part(one, owner_key("other", one), 0, 1) is None for one in "abcdef"]
+        assert gone == [True, True, True, False, False, False]
+        assert await rows(state) == (4, 4)
 
 
 async def test_a_text_of_another_key_is_not_there(state_url: str) -> None:

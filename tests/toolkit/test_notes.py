@@ -5,10 +5,11 @@ import pytest
 
 from seawall.contract.failure import FailureCode, ToolFailed
 from seawall.contract.note import Note, StoreFullError
+from seawall.contract.ownership import owner_key
 from seawall.toolkit.notes import Notebook, Notes, ranked
 
-ALICE = SimpleNamespace(session_id="alice")
-BOB = SimpleNamespace(session_id="bob")
+ALICE = SimpleNamespace(session_id="alice", caller="")
+BOB = SimpleNamespace(session_id="bob", caller="")
 
 
 def _notebook(store: Notes | None = None) -> Notebook:
@@ -37,6 +38,40 @@ async def test_notes_of_other_sessions_are_not_seen() -> None:
 
     assert await _texts(book, BOB, "secret") == []
     assert await _texts(book, BOB) == []
+
+
+@pytest.mark.parametrize("session_id", ["chat", ""])
+async def test_notes_of_other_callers_are_not_seen_whatever_their_session_is_called(
+    session_id: str,
+) -> None:
+    shop = SimpleNamespace(session_id=session_id, caller="shop")
+    other = SimpleNamespace(session_id=session_id, caller="other")
+    nobody = SimpleNamespace(session_id=session_id, caller="")
+    book = _notebook()
+    await book.note_add("the PIN is 4711", shop)
+
+    assert await _texts(book, shop) == ["the PIN is 4711"]
+    assert await _texts(book, other) == await _texts(book, nobody) == []
+
+
+async def test_one_caller_cannot_push_out_the_notes_of_another() -> None:
+    store = Notes(per_owner=5, total=6)
+    await store.add(owner_key("shop", "first"), "kept", (), 0.0)
+    for session in range(20):
+        await store.add(owner_key("other", str(session)), "flood", (), 1.0)
+
+    assert len(await store.notes(owner_key("shop", "first"))) == 1
+    kept = [await store.notes(owner_key("other", str(session))) for session in range(20)]
+    assert [len(notes) for notes in kept] == [0] * 15 + [1] * 5
+
+
+async def test_a_note_that_was_refused_leaves_nothing_behind() -> None:
+    store = Notes(total=0)
+
+    with pytest.raises(StoreFullError):
+        await store.add("a", "one", (), 0.0)
+
+    assert store._kept == {}
 
 
 async def test_a_blank_query_gives_the_newest_first() -> None:

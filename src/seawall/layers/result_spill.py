@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from seawall.contract.content import Content, EmbeddedResource, ResourceLink, TextContent
+from seawall.contract.ownership import owner_key
 from seawall.contract.spill import MAX_SPILL_BYTES, SpillPart
 from seawall.layers.result_sizes import json_text, says_failure
 from seawall.pipeline.foreign import guarded_async
@@ -109,7 +110,7 @@ def page_bytes(max_bytes: int) -> int:
 def owner_of(session: Session, token: Any) -> str:
     """Who may read what a session's calls gave: who has its id and caller, or without them it."""
     if session.id or session.caller:
-        return f"session:{len(session.id)}:{session.id}:{session.caller}"
+        return owner_key(session.caller, session.id)
     drawn = session.memory.get(_OWNER)
     if drawn is None:
         drawn = session.memory[_OWNER] = token(16)

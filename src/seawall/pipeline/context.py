@@ -67,8 +67,17 @@ class ToolContext:
 
     @property
     def session_id(self) -> str:
-        """Of the caller's session; empty if none was given."""
+        """Of the caller's session; empty if none was given.
+
+        Callers choose it, and two may choose the same: what belongs to one is kept under `caller`
+        and this.
+        """
         return self._call.session.id
+
+    @property
+    def caller(self) -> str:
+        """Who calls, as the session says it; empty if it does not."""
+        return self._call.session.caller
 
     @property
     def state(self) -> Mapping[str, Any]:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from seawall.contract.ownership import holder_of
 from seawall.contract.spill import SpillPart
+from seawall.stores.shares import Share, to_drop
 
 if TYPE_CHECKING:
     from seawall.pipeline.clock import Clock
 
 PER_OWNER_BYTES = 16 * 1024 * 1024
 TOTAL_BYTES = 64 * 1024 * 1024
-"""Bounds of what is kept; the oldest of an owner, then of all, give way."""
+"""Bounds: the oldest of an owner give way, then the oldest of the caller who has most."""
 
 
 class _Kept(NamedTuple):
@@ -56,9 +58,8 @@ class MemorySpills:
         return SpillPart(kept.data[start : start + size], len(kept.data), kept.page_bytes)
 
     def _shrink(self, keys: list[str], most: int) -> None:
-        """Drop the oldest of these until they fit."""
-        taken = sum(len(self._kept[key].data) for key in keys)
-        for key in keys:
-            if taken <= most:
-                return
-            taken -= len(self._kept.pop(key).data)
+        """Drop the oldest of whoever has most of these until they fit."""
+        kept = ((key, self._kept[key]) for key in keys)
+        shares = [Share(key, holder_of(one.owner), len(one.data)) for key, one in kept]
+        for key in to_drop(shares, most):
+            del self._kept[key]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
+from seawall.contract.ownership import holder_of
+
 LONGEST = 300
 LONGEST_NAME = 200
 
@@ -19,3 +21,9 @@ def name_key(name: str) -> str:
     if len(name) <= LONGEST_NAME and plain(name) == name and not name.startswith("#"):
         return name
     return f"#{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()}"
+
+
+def owned_key(owner: str) -> str:
+    """Give the name of an owner so that it still begins with its holder's."""
+    holder = holder_of(owner)
+    return holder + name_key(owner[len(holder) :])

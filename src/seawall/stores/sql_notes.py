@@ -9,9 +9,11 @@ from sqlalchemy import delete, func, insert, select
 
 from seawall.contract.errors import SealBroken
 from seawall.contract.note import Note, StoreFullError
+from seawall.contract.ownership import holder_of
 from seawall.pipeline.foreign import log
-from seawall.stores.plain_text import name_key
+from seawall.stores.plain_text import owned_key
 from seawall.stores.schema import notes
+from seawall.stores.shares import Share, to_drop
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,8 +33,8 @@ class _Kept(msgspec.Struct, frozen=True):
 class SqlNotes:
     """Keeps notes for good.
 
-    A note is never dropped to make room for another of the same owner; when all room is taken, the
-    notes of whoever has written nothing for longest give way.
+    A note is never dropped to make room for another of the same owner. When all room is taken, the
+    caller with the most notes makes some: of its owners, whoever has written nothing for longest.
     """
 
     def __init__(
@@ -45,7 +47,7 @@ class SqlNotes:
 
     async def add(self, owner: str, text: str, tags: tuple[str, ...], created: float) -> Note:
         """Keep a note; raises `StoreFullError` when there is no room for it."""
-        key = name_key(owner)
+        key = owned_key(owner)
         added = await self._database.write(lambda c: self._add(c, key, text, tags, created))
         if added is None:
             raise StoreFullError
@@ -53,7 +55,7 @@ class SqlNotes:
 
     async def notes(self, owner: str) -> Sequence[Note]:
         """Give the notes of an owner, oldest first."""
-        query = select(notes).where(notes.c.owner == name_key(owner)).order_by(notes.c.number)
+        query = select(notes).where(notes.c.owner == owned_key(owner)).order_by(notes.c.number)
 
         async def read(connection: AsyncConnection) -> Sequence[Row[tuple[object, ...]]]:
             return (await connection.execute(query)).all()
@@ -74,10 +76,8 @@ class SqlNotes:
         number = int((await connection.execute(highest)).scalar_one()) + 1
         if number > self._per_owner:
             return None
-        count = select(func.count()).select_from(notes)
-        while (await connection.execute(count)).scalar_one() >= self._total:
-            if not await self._forget_one(connection, writer=owner):
-                return None
+        if not await self._make_room(connection, owner):
+            return None
         plain = msgspec.json.encode(_Kept(text, tags))
         row = {
             "owner": owner,
@@ -88,19 +88,24 @@ class SqlNotes:
         await connection.execute(insert(notes).values(**row))
         return Note(number, text, tags, created)
 
-    async def _forget_one(self, connection: AsyncConnection, *, writer: str) -> bool:
-        """Drop the notes of whoever has written nothing for longest; not the writer's own."""
-        oldest = (
-            select(notes.c.owner)
+    async def _make_room(self, connection: AsyncConnection, writer: str) -> bool:
+        """Drop notes until one more fits; false if those would be the writer's own."""
+        count = select(func.count()).select_from(notes)
+        if (await connection.execute(count)).scalar_one() < self._total:
+            return True
+        by_age = (
+            select(notes.c.owner, func.count().label("size"))
             .where(notes.c.owner != writer)
             .group_by(notes.c.owner)
-            .order_by(func.max(notes.c.created))
-            .limit(1)
+            .order_by(func.max(notes.c.created), notes.c.owner)
         )
-        owner = (await connection.execute(oldest)).scalar()
-        if owner is None:
+        own = select(func.count()).select_from(notes).where(notes.c.owner == writer)
+        written = (await connection.execute(own)).scalar_one() + 1
+        kept = [_share(row.owner, row.size) for row in await connection.execute(by_age)]
+        dropped = to_drop([*kept, _share(writer, written)], self._total)
+        if writer in dropped:
             return False
-        await connection.execute(delete(notes).where(notes.c.owner == owner))
+        await connection.execute(delete(notes).where(notes.c.owner.in_(dropped)))
         return True
 
     def _note(self, row: Row[tuple[object, ...]]) -> Note | None:
@@ -111,6 +116,10 @@ class SqlNotes:
             log.warning("a note cannot be read: %s", error)
             return None
         return Note(row.number, kept.text, kept.tags, row.created)
+
+
+def _share(owner: str, size: int) -> Share:
+    return Share(owner, holder_of(owner), size)
 
 
 def _place(owner: str, number: int) -> str:

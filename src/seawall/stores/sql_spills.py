@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import delete, func, insert, select
 
 from seawall.contract.errors import SealBroken
+from seawall.contract.ownership import holder_of
 from seawall.contract.spill import SpillPart
 from seawall.pipeline.foreign import log
 from seawall.stores.memory_spills import PER_OWNER_BYTES, TOTAL_BYTES
-from seawall.stores.plain_text import name_key, plain
+from seawall.stores.plain_text import owned_key, plain
 from seawall.stores.schema import spill_parts, spills
+from seawall.stores.shares import Share, to_drop
 
 if TYPE_CHECKING:
     from sqlalchemy import ColumnElement, Row
@@ -45,7 +47,7 @@ class SqlSpills:
         self, spill_id: str, owner: str, data: bytes, page_bytes: int, keep_s: float
     ) -> None:
         """Keep a text; the oldest give way. Raises `StoreUnavailable`."""
-        key = name_key(owner)
+        key = owned_key(owner)
         cut = range(0, len(data), PART_BYTES)
         parts = [
             {
@@ -74,7 +76,7 @@ class SqlSpills:
 
     async def part(self, spill_id: str, owner: str, start: int, size: int) -> SpillPart | None:
         """Give some bytes of a text; None if it is gone, or somebody else's."""
-        key = name_key(owner)
+        key = owned_key(owner)
         first = start // PART_BYTES
 
         async def work(connection: AsyncConnection) -> Read | None:
@@ -128,23 +130,19 @@ async def _forget(connection: AsyncConnection, which: ColumnElement[bool]) -> No
 async def _shrink(
     connection: AsyncConnection, which: ColumnElement[bool], most: int, newest: str
 ) -> None:
-    """Drop the oldest of these until they fit."""
+    """Drop the oldest of whoever has most of these until they fit."""
     total = select(func.coalesce(func.sum(spills.c.size), 0)).where(which)
     taken = int((await connection.execute(total)).scalar_one())
     if taken <= most:
         return
     # What was kept just now is the newest, whatever the clock says.
     by_age = (
-        select(spills.c.id, spills.c.size)
+        select(spills.c.id, spills.c.owner, spills.c.size)
         .where(which)
         .order_by(spills.c.id == newest, spills.c.created, spills.c.id)
     )
-    old: list[str] = []
-    for row in await connection.execute(by_age):
-        if taken <= most:
-            break
-        taken -= row.size
-        old.append(row.id)
+    found = await connection.execute(by_age)
+    old = to_drop([Share(row.id, holder_of(row.owner), row.size) for row in found], most)
     await _forget(connection, spills.c.id.in_(old))
 
 

@@ -9,6 +9,8 @@ from rapidfuzz import fuzz, process, utils
 
 from seawall.contract.failure import FailureCode
 from seawall.contract.note import Note, StoreFullError
+from seawall.contract.ownership import holder_of, owner_key
+from seawall.stores.shares import Share, to_drop
 from seawall.toolkit.refusal import failed, invalid
 
 MAX_TEXT = 4000
@@ -30,8 +32,8 @@ class NoteStore(Protocol):
 class Notes:
     """Keeps notes in memory, bounded for each owner and in all.
 
-    A note is never dropped to make room for another of the same owner; when all room is taken, the
-    notes of whoever has written nothing for longest give way.
+    A note is never dropped to make room for another of the same owner. When all room is taken, the
+    caller with the most notes makes some: of its owners, whoever has written nothing for longest.
     """
 
     def __init__(self, *, per_owner: int = 500, total: int = 10_000) -> None:
@@ -46,8 +48,7 @@ class Notes:
         kept = self._kept[owner] = self._kept.pop(owner, [])
         if len(kept) >= self._per_owner:
             raise StoreFullError
-        while self._count >= self._total:
-            self._forget(next(iter(self._kept)), writer=owner)
+        self._make_room(owner)
         note = Note(len(kept) + 1, text, tags, created)
         kept.append(note)
         self._count += 1
@@ -57,19 +58,31 @@ class Notes:
         """Give the notes of an owner, oldest first."""
         return tuple(self._kept.get(owner, ()))
 
-    def _forget(self, owner: str, *, writer: str) -> None:
-        if owner == writer:
+    def _make_room(self, writer: str) -> None:
+        if self._count < self._total:
+            return
+        kept = [
+            Share(owner, holder_of(owner), len(notes) + (owner == writer))
+            for owner, notes in self._kept.items()
+        ]
+        dropped = to_drop(kept, self._total)
+        if writer in dropped:
+            if not self._kept[writer]:
+                del self._kept[writer]
             raise StoreFullError
-        self._count -= len(self._kept.pop(owner))
+        for owner in dropped:
+            self._count -= len(self._kept.pop(owner))
 
 
 class _Context(Protocol):
     @property
     def session_id(self) -> str: ...
+    @property
+    def caller(self) -> str: ...
 
 
 class Notebook:
-    """The two tools over one store; notes belong to the session that made them."""
+    """The two tools over one store; notes belong to the caller and session that made them."""
 
     def __init__(self, store: NoteStore, wall: Callable[[], float]) -> None:
         self._store = store
@@ -88,7 +101,7 @@ class Notebook:
         if not text.strip():
             raise invalid("text", "a note needs some text")
         try:
-            note = await self._store.add(context.session_id, text, tags, self._wall())
+            note = await self._store.add(_owner(context), text, tags, self._wall())
         except StoreFullError:
             raise failed(
                 FailureCode.EXECUTION_FAILED,
@@ -107,13 +120,17 @@ class Notebook:
         limit: Annotated[int, Field(ge=1, le=50)] = 5,
     ) -> dict[str, Any]:
         """Find notes of this session by words of their text and tags, best match first."""
-        notes = await self._store.notes(context.session_id)
+        notes = await self._store.notes(_owner(context))
         found = ranked(notes, query)
         return {
             "notes": [_shown(note) for note in found[:limit]],
             "found": len(found),
             "kept": len(notes),
         }
+
+
+def _owner(context: _Context) -> str:
+    return owner_key(context.caller, context.session_id)
 
 
 _MAX_WORDS = 8

@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
-from tests.edges.gateway.serving import add, asking, call, listening
+from tests.edges.gateway.serving import (
+    APPROVER,
+    CALLER,
+    add,
+    asking,
+    bearer,
+    call,
+    listening,
+)
 
 from seawall import (
     Annotations,
@@ -22,7 +30,9 @@ from seawall import (
     tool,
 )
 from seawall.contract.span import Outcome
+from seawall.edges.gateway.tokens import token_of
 from seawall.testing import FakeClock
+from seawall.toolkit import bundled
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -464,6 +474,19 @@ async def test_a_key_of_a_call_that_was_broken_off_is_never_run_again() -> None:
 
     assert (again.status_code, effects.count) == (502, 0)
     assert again.json()["failure"]["reason"] == "outcome_unknown"
+
+
+@pytest.mark.parametrize("session", [{"sessionId": "chat"}, {}])
+async def test_clients_do_not_read_each_others_notes(session: dict[str, str]) -> None:
+    tokens = token_of("shop", CALLER, "call") + token_of("other", APPROVER, "call")
+    shop, other = bearer(CALLER), bearer(APPROVER)
+    async with asking(bundled(), tokens=tokens) as client:
+        await call(client, "note_add", {"text": "the PIN is 4711"}, headers=shop, **session)
+        own = await call(client, "note_search", {}, headers=shop, **session)
+        read = await call(client, "note_search", {}, headers=other, **session)
+
+    assert own.json()["structuredContent"]["found"] == 1
+    assert read.json()["structuredContent"] == {"notes": [], "found": 0, "kept": 0}
 
 
 async def test_a_session_belongs_to_its_client_and_is_kept() -> None:

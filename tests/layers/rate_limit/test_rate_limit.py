@@ -173,6 +173,17 @@ async def test_a_budget_belongs_to_whom_the_policy_says(key: Any, granted: list[
     assert await trial.granted(ADA, BOB, ADA_ELSEWHERE) == granted
 
 
+@pytest.mark.parametrize("key", [("session",), ("tool", "session")])
+@pytest.mark.parametrize("session_id", ["chat", ""])
+async def test_sessions_of_two_callers_share_no_budget_whatever_they_are_called(
+    key: Any, session_id: str
+) -> None:
+    trial = Trial(rate="1/minute", rate_key=key)
+    ada, bob = (Session(session_id, caller=one) for one in ("ada", "bob"))
+
+    assert await trial.granted(ada, ada, bob, Session(session_id)) == [True, False, True, True]
+
+
 @pytest.mark.parametrize(
     ("key", "shared"), [(("global",), True), (("caller",), True), (("tool",), False)]
 )

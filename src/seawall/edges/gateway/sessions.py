@@ -13,29 +13,37 @@ FRONT = "gateway"
 class Sessions:
     """Sessions by client and by the id that the client gave, at most `limit`.
 
-    A client cannot reach a session of another one: the client is part of the key.
+    A client cannot reach a session of another one, nor push it out: when there are too many, the
+    client with the most loses the one that it used longest ago.
     """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._sessions: OrderedDict[tuple[str, str], Session] = OrderedDict()
+        self._count = 0
+        self._sessions: dict[str, OrderedDict[str, Session]] = {}
 
     def session_of(self, client: str, session_id: str) -> Session:
         """Give the session of that id, or one for this call alone if there is no id."""
         if not session_id:
             return _of_gateway(OneCall(caller=client))
-        key = (client, session_id)
-        found = self._sessions.get(key)
-        if found is None:
-            found = self._sessions[key] = _of_gateway(Session(session_id, caller=client))
-            if len(self._sessions) > self._limit:
-                self._sessions.popitem(last=False)
-        else:
-            self._sessions.move_to_end(key)
+        own = self._sessions.setdefault(client, OrderedDict())
+        found = own.get(session_id)
+        if found is not None:
+            own.move_to_end(session_id)
+            return found
+        found = own[session_id] = _of_gateway(Session(session_id, caller=client))
+        self._count += 1
+        if self._count > self._limit:
+            self._forget_one()
         return found
 
+    def _forget_one(self) -> None:
+        most = max(self._sessions.values(), key=len)
+        most.popitem(last=False)
+        self._count -= 1
+
     def __len__(self) -> int:
-        return len(self._sessions)
+        return self._count
 
 
 def _of_gateway(session: Session) -> Session:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from seawall.contract.errors import ConfigurationError, Fault
 from seawall.contract.failure import FailureCode
+from seawall.contract.ownership import owner_key
 from seawall.layers.rate_limit.strategies import parse_rate
 from seawall.pipeline.digest import Digester
 
@@ -60,7 +61,8 @@ class Rated(Generic[H]):
         return bound
 
     def _key(self, caller: str, session: str) -> tuple[str, ...]:
-        values = {"tool": self._tool, "caller": caller, "session": session, "global": ""}
+        own = owner_key(caller, session)
+        values = {"tool": self._tool, "caller": caller, "session": own, "global": ""}
         key = tuple(f"{part}={values[part]}" for part in self._parts)
         # Tools that share a key share a budget only if they have the same rate: one bucket cannot
         # keep two.
