@@ -284,10 +284,12 @@ async def test_recorders_that_are_given_are_used_though_they_are_empty() -> None
     assert 'tool="t"' in metrics.text().decode()
 
 
-async def test_a_recorder_of_ones_own_that_fails_harms_no_call() -> None:
+@pytest.mark.parametrize("of_successes", [True, False])
+async def test_a_recorder_of_ones_own_that_fails_harms_no_call(of_successes: bool) -> None:
     class Broken:
         def for_tool(self, tool: str) -> ToolRecorder:
-            return ToolRecorder(self.fail, self.fail, self.fail)
+            on_success = self.fail if of_successes else None
+            return ToolRecorder(self.fail, self.fail, self.fail, on_success)
 
         def unknown(self) -> None:
             raise OSError
@@ -295,9 +297,16 @@ async def test_a_recorder_of_ones_own_that_fails_harms_no_call() -> None:
         def fail(self, *news: Any) -> None:
             raise OSError
 
-    desk = Desk(recorders=[Broken()])
+    heard: list[Any] = []
+
+    class After(Broken):
+        def fail(self, *news: Any) -> None:
+            heard.append(news)
+
+    desk = Desk(recorders=[Broken(), After()])
 
     assert (await desk.call()).text == "well"
+    assert heard
     assert reason(await desk.call("nobody")) == "tool_not_found"
 
 
