@@ -221,6 +221,8 @@ def test_own_bounds_hold_beside_those_of_arguments() -> None:
         {"text": "é"},
         {"text": "\ud800"},
         {"text": "x" * 10_000},
+        {"text": "é" * 65_536},
+        {"text": "é" * 70_000},
         {"text": Colour.RED},
         {"text": "x", "count": Level.HIGH},
         {"text": 5},

@@ -90,8 +90,7 @@ def _quickly(whole: Preparing, compiled: CompiledSchema) -> Prepare:
         else:
             value = given.copy()
             for item in value.values():
-                kind = type(item)
-                if kind is not str and kind is not int and kind not in SCALARS:
+                if type(item) not in SCALARS:
                     return whole(call)
         try:
             if value is None or not is_valid(value):

@@ -36,7 +36,7 @@ _PROPERTIES_AT_MOST = 32
 _ITEMS_AT_MOST = 32
 _PARTS_AT_MOST = 256
 _LEVELS = 6
-_LONGEST = (4096, 1024, 256, 64)
+_LONGEST = (65536, 16384, 4096, 1024, 256, 64)
 """Characters of one text, as many as leave the largest of all values far inside the bounds."""
 _VALUE = 64
 """Bytes that a value costs besides its text; so there cannot be too many either."""

@@ -47,7 +47,8 @@ MAX_BRACKETS = 2 * MAX_VALUES + 2
 """More than any text has that may be taken, opening and closing ones together."""
 
 _AGAIN_AT_MOST = 3
-_SHORT = 2048
+_SHORT = MAX_DIGITS
+"""Characters of a text in which there can be neither too many values nor too many digits."""
 _BLANK = " \t\r\n"
 
 _strict = msgspec.json.Decoder().decode
@@ -79,13 +80,13 @@ def plain_object(text: Any) -> dict[str, Any] | None:
     """Give the object that a short text says in strict JSON, if that is certain at a glance."""
     if type(text) is not str or len(text) > _SHORT:
         return None
+    if text.count("[") + text.count("{") > MAX_DEPTH:
+        return None
     try:
         value = _strict(text)
-        if type(value) is not dict or _may_lose_keys(text, value):
-            return None
+        return value if type(value) is dict and not _may_lose_keys(text, value) else None
     except _NOT_STRICT:
         return None
-    return value if text.count("[") + text.count("{") <= MAX_DEPTH else None
 
 
 def read(text: str, *, repair: bool, depth: int = MAX_DEPTH) -> tuple[Any, tuple[str, ...]]:
