@@ -30,6 +30,10 @@ class Point(BaseModel):
     x: int
 
 
+class Node(BaseModel):
+    next: Node | None = None
+
+
 async def search(
     query: Annotated[str, Field(min_length=1, max_length=5, description="What to find.")],
     limit: Annotated[int, Field(ge=1, lt=50, multiple_of=2)] = 10,
@@ -69,6 +73,7 @@ def test_functions_of_what_a_schema_can_say_ask_no_more(function: Any) -> None:
 async def of_date(day: date) -> None: ...
 async def of_enum(colour: Colour) -> None: ...
 async def of_model(point: Point) -> None: ...
+async def of_nodes(node: Node, other: Node) -> None: ...
 async def of_floats(shares: list[float]) -> None: ...
 async def of_any(value: Any) -> None: ...
 async def of_pattern(code: Annotated[str, Field(pattern="^a")]) -> None: ...
@@ -89,6 +94,7 @@ async def of_extra(text: Annotated[str, Field(json_schema_extra={"x": 1})]) -> N
         of_date,
         of_enum,
         of_model,
+        of_nodes,
         of_floats,
         of_any,
         of_pattern,

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from seawall import RunPolicy, Session, Tool, ToolResult
 from seawall.contract.failure import Issue
+from seawall.pipeline.arguments import quick as module
 from seawall.pipeline.arguments.compiled import compile_schema
 from seawall.pipeline.arguments.prepare import Preparing, preparing
 from seawall.pipeline.arguments.quick import Quick
@@ -159,6 +160,7 @@ def test_schemas_that_say_all_there_is_are_of_the_kind(schema: Any) -> None:
         of({"type": "object", "additionalProperties": of({"type": "string"})}),
         of({"type": "object", "additionalProperties": {}, "propertyNames": {"pattern": "x"}}),
         of({"type": ["string", "array"]}),
+        of({"type": "array", "items": {"type": "string"}, "contains": {"const": "x"}}),
         of({"type": "string", "pattern": "x"}, array=True),
         of({"type": "string", "pattern": "x", "enum": ["x"]}),
         of({"anyOf": [{"type": "string", "pattern": "x"}, {"type": "null"}]}),
@@ -191,6 +193,25 @@ def test_schemas_that_say_all_there_is_are_of_the_kind(schema: Any) -> None:
 )  # fmt: skip
 def test_all_others_are_not(schema: Any) -> None:
     assert quick(schema).is_valid is None
+
+
+def test_a_dialect_of_ones_own_is_not_of_the_kind() -> None:
+    own = "https://example.com/own"
+    resources = {own: {"$id": own, "$schema": "https://json-schema.org/draft/2020-12/schema"}}
+    found = Quick(compile_schema({**FLAT, "$schema": own}, resources=resources))
+    found.make()
+
+    assert found.is_valid is None
+
+
+def test_nothing_is_known_by_a_validator_that_does_not_look_at_texts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "_READ", {})
+    module._texts_are_read.cache_clear()
+
+    assert quick(FLAT).is_valid is None
+    module._texts_are_read.cache_clear()
 
 
 def test_own_bounds_hold_beside_those_of_arguments() -> None:

@@ -22,6 +22,7 @@ from seawall.pipeline.arguments.schema.dialects import (
     DRAFT_2020,
     dialect_named,
 )
+from seawall.pipeline.arguments.schema.validators import CompileErrors
 from seawall.pipeline.copying import SCALARS
 
 if TYPE_CHECKING:
@@ -132,25 +133,24 @@ def _validator(
 ) -> Callable[[dict[str, Any]], bool] | None:
     if not _texts_are_read():
         return None
+    make = DIALECTS[compiled.draft].validator
     try:
-        return (
-            DIALECTS[compiled.draft]
-            .validator(
-                schema,
-                registry=_RESOURCES,
-                validate_formats=compiled.assert_formats,
-                pattern_options=PATTERNS,
-            )
-            .is_valid
-        )
-    except (jsonschema_rs.ValidationError, ValueError):
+        return make(
+            schema,
+            registry=_RESOURCES,
+            validate_formats=compiled.assert_formats,
+            pattern_options=PATTERNS,
+        ).is_valid
+    except CompileErrors:
         return None
 
 
 @cache
 def _texts_are_read() -> bool:
+    """Whether halves of characters are noticed; the type and the length of a text do not say it."""
+    probe = {"properties": {"a": {"type": "string", "maxLength": 9, **_READ}}}
     try:
-        jsonschema_rs.Draft202012Validator({"type": "string", **_READ}).is_valid("a\ud800")
+        jsonschema_rs.Draft202012Validator(probe).is_valid({"a": "a\ud800"})
     except ValueError:
         return True
     return False
