@@ -536,9 +536,14 @@ class Pipeline:
 
     async def _audited(self, route: Route, call: Invocation, result: ToolResult) -> ToolResult:
         """Close the books of a call, and wait for the entry if it is one to be waited for."""
-        result = await route.spilled(call, result)
-        if self._audit is not None and self._audit.due:
-            await self._audit.settle()
+        try:
+            result = await route.spilled(call, result)
+            if self._audit is not None and self._audit.due:
+                await self._audit.settle()
+        except BaseException:
+            if call.aside is not None:
+                call.aside.lost()
+            raise
         return result
 
     async def _within(
@@ -556,6 +561,8 @@ class Pipeline:
             call.aside.limit = limit
         with limit:
             return await handle(call)
+        if call.aside is not None:
+            call.aside.lost()
         return call.refuse(
             FailureCode.TIMEOUT,
             f"{call.tool.name} was not answered within the {deadline_s:g} s for the whole call",

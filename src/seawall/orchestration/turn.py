@@ -101,6 +101,10 @@ class Turn:
         try:
             await self._run(execution)
             return self._outcome()
+        except BaseException:
+            if self._approval is not None and self._doors.approvals is not None:
+                self._doors.approvals.take_back(self._approval.id)
+            raise
         finally:
             # Calls know their turn: unless it forgets them, only the collector ends them all.
             self._calls.clear()

@@ -53,7 +53,11 @@ class Freezes(Protocol):
         execution: str | None = None,
         state: Any = None,
     ) -> ApprovalBatch:
-        """Store a turn, then announce it."""
+        """Store a turn, then announce it; whoever is cancelled meanwhile has it withdrawn."""
+        ...
+
+    def take_back(self, batch_id: str) -> object:
+        """Withdraw one that nobody waits for after all; goes on by itself."""
         ...
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from seawall.contract.decision import Decision
     from seawall.contract.result import ToolResult
     from seawall.contract.span import Digest
@@ -72,6 +74,7 @@ class Aside:
         "carry",
         "limit",
         "messages",
+        "on_lost",
         "resumed",
         "seen",
         "signature",
@@ -96,6 +99,14 @@ class Aside:
         """Whether a person approved it before: hooks have seen it then, and it waits no more."""
         self.carry: Any = None
         """The caller's own state, kept with an approval of this call."""
+        self.on_lost: Callable[[], object] | None = None
+        """Takes back what waits because of this call, if its caller is not told that it does."""
+
+    def lost(self) -> None:
+        """The caller is not told what came of the call."""
+        on_lost, self.on_lost = self.on_lost, None
+        if on_lost is not None:
+            on_lost()
 
     @property
     def alone(self) -> Alone | None:

@@ -244,6 +244,8 @@ class Route:
         Its caller cancelled it, its tool handed control back, or a defect broke it off.
         """
         now = self._now()
+        if call.aside is not None:
+            call.aside.lost()
         outcome = Outcome.FAILED if call.attempt else Outcome.DENIED
         reason = why_cancelled(error)
         if isinstance(error, self.tool.control_flow):

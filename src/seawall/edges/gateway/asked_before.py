@@ -7,6 +7,7 @@ to all who use that.
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -50,6 +51,7 @@ class AskedBefore:
         self._pipeline = pipeline
         self._keep_s = keep_s
         self._entries: OrderedDict[Key, _Entry] = OrderedDict()
+        self._keeping: set[asyncio.Task[Answer | None]] = set()
         state = pipeline.state
         self._ledger: SqlLedger | None = None if state is None else state.answers
 
@@ -70,7 +72,7 @@ class AskedBefore:
     async def keep(
         self, key: Key, payload: Digest, result: ToolResult, about: dict[str, str]
     ) -> Answer | None:
-        """Keep which approval a call waits for.
+        """Keep which approval a call waits for, whoever is cancelled meanwhile.
 
         If another process was faster with the same key, its approval counts: ours is taken back,
         and what is given is to be answered.
@@ -78,17 +80,48 @@ class AskedBefore:
         approval = approval_of(result)
         if approval is None:
             return None
-        if self._ledger is not None:
-            try:
-                instead = await self._begun(self._ledger, key, payload, result, about)
-            except StoreUnavailable as error:
-                await self._withdrawn(approval)
-                raise Held(unavailable(about)) from error
-            if instead is not None:
-                await self._withdrawn(approval)
-                return instead
         self._remember(key, payload, approval)
-        return None
+        if self._ledger is None:
+            return None
+        work = self._kept_for_all(self._ledger, key, payload, result, about)
+        keeping = asyncio.ensure_future(work)
+        self._keeping.add(keeping)
+        keeping.add_done_callback(self._has_kept)
+        return await asyncio.shield(keeping)
+
+    async def _kept_for_all(
+        self,
+        ledger: SqlLedger,
+        key: Key,
+        payload: Digest,
+        result: ToolResult,
+        about: dict[str, str],
+    ) -> Answer | None:
+        approval = approval_of(result) or ""
+        try:
+            instead = await self._begun(ledger, key, payload, result, about)
+        except StoreUnavailable as error:
+            self._entries.pop(key, None)
+            await self._withdrawn(approval)
+            raise Held(unavailable(about)) from error
+        if instead is not None:
+            self._entries.pop(key, None)
+            await self._withdrawn(approval)
+        return instead
+
+    def _has_kept(self, keeping: asyncio.Task[Answer | None]) -> None:
+        self._keeping.discard(keeping)
+        if not keeping.cancelled():
+            keeping.exception()  # looked at, as nobody else may be there to
+
+    def stands_for(self, key: Key) -> bool:
+        """Whether a key is known here to stand for an approval, so that nothing ran under it."""
+        entry = self._entries.get(key)
+        return entry is not None and entry.until > self._pipeline.clock.now()
+
+    def remember(self, key: Key, payload: Digest, approval: str) -> None:
+        """Let a key stand for an approval, in this process."""
+        self._remember(key, payload, approval)
 
     def _remember(self, key: Key, payload: Digest, approval: str) -> _Entry:
         until = self._pipeline.clock.now() + self._keep_s

@@ -252,6 +252,7 @@ class _Call:
         instead = self._kept.begin(key, digest, **about)
         if instead is not None:
             return instead
+        self._pipeline.approvals.withdrawing.forget_key(*key)
         try:
             instead = await self._asked_before.answer(key, digest, about)
             if instead is None:
@@ -261,10 +262,7 @@ class _Call:
             self._kept.forget(key)
             return held.answer
         except BaseException:
-            if self._tool is not None and self._tool.retry_safe:
-                self._kept.forget(key)
-            else:
-                self._kept.keep(key, _unknown(self._id, self._body.tool))
+            self._was_broken_off(key, digest)
             raise
         if instead is not None:
             self._kept.forget(key)
@@ -273,8 +271,44 @@ class _Call:
         if result.failure is None or result.failure.may_have_run is not False:
             self._kept.keep(key, answer)
         else:
-            self._kept.forget(key)
+            self._ran_nothing(key, digest)
         return answer
+
+    def _was_broken_off(self, key: Key, payload: Digest) -> None:
+        """Say under its key what is true of a call that nobody saw the end of."""
+        waited = self._asked_before.stands_for(key) or self._ending(key) is not None
+        if waited or (self._tool is not None and self._tool.retry_safe):
+            self._ran_nothing(key, payload)
+        else:
+            self._kept.keep(key, _unknown(self._id, self._body.tool))
+
+    def _ran_nothing(self, key: Key, payload: Digest) -> None:
+        """Let a key be used again: at once, or when the request of its call is taken back.
+
+        Until then its call is said to run. If somebody was faster with an answer to the request,
+        the key stands for that one.
+        """
+
+        def free(approval: str | None) -> None:
+            if approval is not None:
+                self._asked_before.remember(key, payload, approval)
+            self._kept.forget(key)
+
+        self._afterwards(key, free)
+
+    def _afterwards(self, key: Key, then: Callable[[str | None], None]) -> None:
+        """Call once the request of this key's call is taken back, or now if there is none."""
+        ending = self._ending(key)
+        if ending is None:
+            then(None)
+        elif ending.done():
+            then(ending.result())
+        else:
+            ending.add_done_callback(lambda ended: then(ended.result()))
+
+    def _ending(self, key: Key) -> asyncio.Future[str | None] | None:
+        """Tell of a request for an approval that is taken back, as its call was given up."""
+        return self._pipeline.approvals.withdrawing.of_key(*key)
 
     async def _result_once(
         self, key: Key, payload: Digest, on_progress: Progress | None
@@ -287,12 +321,15 @@ class _Call:
         try:
             result = await self._result(on_progress)
         except BaseException:
-            begun.broken_off()
+            if self._ending(key) is None:
+                begun.broken_off()
+            else:
+                self._afterwards(key, lambda _: begun.ran_nothing())
             raise
         if result.failure is None or result.failure.may_have_run is not False:
             await begun.ended(result)
         else:
-            begun.ran_nothing()
+            self._afterwards(key, lambda _: begun.ran_nothing())
         return result
 
     def broken_off(self) -> Answer:

@@ -23,7 +23,6 @@ from seawall.contract.approval import (
     item_id,
 )
 from seawall.contract.decision import Action, PendingApproval
-from seawall.contract.errors import StoreUnavailable
 from seawall.orchestration.approvals.arrears import Arrears
 from seawall.orchestration.approvals.bounded import BoundedStore
 from seawall.orchestration.approvals.entries import noting
@@ -37,7 +36,9 @@ from seawall.orchestration.approvals.transitions import (
     Supersede,
     Tell,
     Withdraw,
+    conflict,
 )
+from seawall.orchestration.approvals.withdrawing import Withdrawing
 from seawall.pipeline.foreign import guarded_async, log
 from seawall.stores.approvals import approvals_in
 from seawall.stores.memory_approvals import MemoryApprovals
@@ -59,6 +60,8 @@ MAX_SESSIONS = 1_000
 MAX_LISTED = 1_000
 MAX_REASON = 1_000
 MAX_BY = 200
+LEAVING_S = 1.0
+"""How long a cancel is held up until a request is taken back; that goes on in any case."""
 SWEEP_S = 60.0
 """How often at most old ones are removed while new ones are made."""
 
@@ -83,6 +86,8 @@ class Approvals:
         self.clock = clock
         self.arrears = Arrears(clock)
         """What the store did not take and still has to."""
+        self.withdrawing = Withdrawing(self.store, clock, self.arrears, self._looked_again)
+        """Requests that nobody waits for."""
         own = self.settings.on_approval
         self._listeners = (*(() if own is None else (own,)), *listeners)
         self._waiting: tuple[int, float] = (0, 0.0)
@@ -213,14 +218,28 @@ class Approvals:
         state: Any = None,
     ) -> ApprovalBatch:
         """Store a turn, then announce it; what the store raises is raised."""
-        freezing = asyncio.ensure_future(
+        storing = asyncio.ensure_future(
             self._freezer.freeze(batch_id, waiting, session, execution=execution, state=state)
         )
         try:
-            frozen, envelope = await asyncio.shield(freezing)
-        except BaseException:
-            self._take_back(batch_id, freezing)
+            return await self._frozen(batch_id, storing, session)
+        except asyncio.CancelledError:
+            tried = self.take_back(batch_id, waiting, storing)
+            if tried is not None:
+                with self.clock.limit(LEAVING_S):
+                    await asyncio.shield(tried)
             raise
+        except BaseException:
+            self.take_back(batch_id, waiting, storing)
+            raise
+
+    async def _frozen(
+        self,
+        batch_id: str,
+        storing: asyncio.Future[tuple[Frozen, Envelope]],
+        session: Session,
+    ) -> ApprovalBatch:
+        frozen, envelope = await asyncio.shield(storing)
         self._remember(batch_id, session)
         batch = _batch(frozen, envelope, frozen.status(self.clock.wall()))
         await self._announced(batch)
@@ -228,20 +247,21 @@ class Approvals:
         await self._looked_again()
         return batch
 
-    def _take_back(self, batch_id: str, freezing: asyncio.Future[tuple[Frozen, Envelope]]) -> None:
-        """See to it that nobody is asked about a turn that was told not to wait."""
+    def take_back(
+        self,
+        batch_id: str,
+        waiting: Sequence[Waiting] = (),
+        storing: asyncio.Future[Any] | None = None,
+    ) -> asyncio.Future[None] | None:
+        """See to it that nobody is asked about a turn that does not wait after all.
 
-        async def withdraw() -> None:
-            await asyncio.wait([freezing])
-            error = None if freezing.cancelled() else freezing.exception()
-            if isinstance(error, StoreUnavailable) and not error.may_have_written:
-                return
-            now = self.clock.wall()
-            step = Withdraw(now=now, by="")
-            why = "it could not be waited for"
-            await self.store.change(batch_id, step, noting=noting("withdrawn", at=now, why=why))
-
-        self.arrears.write(f"approval {batch_id} is to be withdrawn", withdraw)
+        Done after the first try; it goes on until the store has answered. None if its event loop
+        is over, and with it all that could be done.
+        """
+        if not _has_loop():
+            return None
+        self._sessions.pop(batch_id, None)
+        return self.withdrawing.begin(batch_id, _key_of(waiting), storing)
 
     def session_of(self, frozen: Frozen) -> Session | None:
         """The session that made it, if that was in this process and not long ago."""
@@ -269,6 +289,10 @@ class Approvals:
         batch_id, position = batch_of(approval_id)
         if position is not None:
             await self.frozen(approval_id)
+        if batch_id in self.withdrawing:
+            raise conflict(
+                await self.frozen(batch_id), ApprovalStatus.WITHDRAWN, "is being taken back"
+            )
         now = self.clock.wall()
         step = Decide(position, action, now=now, by=by[:MAX_BY], reason=reason[:MAX_REASON])
         return await self._changed(batch_id, step, event, by, reason, now)
@@ -334,6 +358,21 @@ def _store_of(settings: ApprovalSettings, state: State | None, clock: Clock) -> 
     if isinstance(given, MemoryApprovals):
         return given  # it never waits
     return BoundedStore(given, clock, settings.store_timeout_s)
+
+
+def _has_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _key_of(waiting: Sequence[Waiting]) -> tuple[str, str] | None:
+    call = waiting[0].call if len(waiting) == 1 else None
+    if call is None or call.idempotency_key is None:
+        return None
+    return call.session.caller, call.idempotency_key
 
 
 def _batch(frozen: Frozen, envelope: Envelope, status: ApprovalStatus) -> ApprovalBatch:

@@ -51,4 +51,7 @@ class Later:
         approvals = self._approvals
         waiting = [Waiting(call.call_id, call.tool.name, call, decision)]
         batch = await approvals.freeze(approvals.new_id(), waiting, call.session, state=state)
+        if approvals.sharing is None:
+            # One that others may have found meanwhile is not theirs to take back.
+            call.beside().on_lost = partial(approvals.take_back, batch.id, waiting)
         return batch.id
