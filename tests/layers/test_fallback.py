@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.waiting import until
 
 from seawall import (
     Annotations,
@@ -18,13 +19,20 @@ from seawall import (
     Risk,
     RunPolicy,
     Session,
+    State,
     Tool,
+    ToolContext,
     ToolFailed,
     ToolResult,
+    open_state,
 )
 from seawall.contract.errors import ConfigurationError
 from seawall.contract.optional_policies import FallbackPolicy
 from seawall.testing import FakeClock, scripted
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
 
 READING = Annotations.for_reading()
 DOWN = ConnectionError("down")
@@ -310,3 +318,165 @@ def test_settings_that_cannot_be_are_refused(values: dict[str, Any], said: str) 
         FallbackPolicy(**values)
 
     assert str(caught.value).startswith(said)
+
+
+CLOSED = Failure(code=FailureCode.EXECUTION_FAILED, message="closed", may_have_run=False)
+CHANGING = Annotations.for_changing()
+REPEATABLE = Annotations(read_only=False, destructive=False, idempotent=True)
+
+
+class Banks:
+    """Two tools that pay, the second in place of the first, and what was paid by them."""
+
+    def __init__(self, *first: Any, second: Any = None, **policy: Any) -> None:
+        self.clock = FakeClock()
+        self.first = list(first) or [CLOSED]
+        self.second = second
+        self.paid: list[str] = []
+        self.keys: list[str] = []
+        self.policy = policy
+
+    async def _first(self, arguments: dict[str, Any], context: ToolContext) -> str:
+        answer = self.first.pop(0) if len(self.first) > 1 else self.first[0]
+        if isinstance(answer, Failure):
+            raise ToolFailed(answer)
+        self.paid.append("first")
+        if isinstance(answer, BaseException):
+            raise answer
+        return "paid by first"
+
+    async def _second(self, arguments: dict[str, Any], context: ToolContext) -> str:
+        if isinstance(self.second, Failure):
+            raise ToolFailed(self.second)
+        self.paid.append("second")
+        self.keys.append(context.idempotency_key)
+        if self.second == "hangs":
+            await self.clock.sleep(3600)
+        if isinstance(self.second, BaseException):
+            raise self.second
+        return "paid by second"
+
+    def pipeline(self, state: State, annotations: Annotations = CHANGING) -> Pipeline:
+        schema = {"type": "object"}
+        tools = [
+            Tool("first", "", schema, self._first, annotations=annotations),
+            Tool("second", "", schema, self._second, annotations=CHANGING),
+        ]
+        changes = Changes(fallback={"tool": "second"}, **self.policy)
+        policies = Policies(RunPolicy(timeout_s=60), tools={"first": changes})
+        return Pipeline(tools, policies=policies, state=state, clock=self.clock)
+
+    async def call(self, pipeline: Pipeline, **fields: Any) -> ToolResult:
+        fields.setdefault("idempotency_key", "invoice-7")
+        return await self.clock.run(pipeline.call("first", **fields))
+
+
+@pytest.fixture
+async def state(tmp_path: Path) -> AsyncIterator[State]:
+    async with open_state(f"sqlite:///{tmp_path}/state.db") as state:
+        yield state
+
+
+@pytest.mark.parametrize("annotations", [CHANGING, REPEATABLE])
+@pytest.mark.parametrize("then", [CLOSED, "open again"])
+async def test_under_one_key_a_call_and_its_fallback_are_one_effect(
+    state: State, annotations: Annotations, then: Any
+) -> None:
+    banks = Banks(CLOSED, then)
+
+    results = [await banks.call(banks.pipeline(state, annotations)) for _ in range(3)]
+
+    assert banks.paid == ["second"]
+    assert {result.text for result in results} == {results[0].text}
+    assert "this is the answer of second" in results[0].text
+
+
+async def test_without_a_key_each_call_is_an_effect(state: State) -> None:
+    banks = Banks()
+    pipeline = banks.pipeline(state)
+
+    for _ in range(2):
+        await banks.call(pipeline, idempotency_key=None)
+
+    assert banks.paid == ["second", "second"]
+
+
+async def test_a_call_refused_before_it_ran_shares_its_key_with_the_fallback(state: State) -> None:
+    banks = Banks("open", rate="1/hour")
+    pipeline = banks.pipeline(state)
+
+    keys = ("a", "b", "b", "a")
+    results = [await banks.call(pipeline, idempotency_key=key) for key in keys]
+
+    assert banks.paid == ["first", "second"]
+    assert [result.text.split("\n")[0] for result in results] == [
+        "paid by first",
+        "paid by second",
+        "paid by second",
+        "paid by first",
+    ]
+
+
+async def test_the_other_tools_key_follows_from_the_calls(state: State) -> None:
+    banks = Banks(ledger="off")
+
+    for key in ("a", "a", "b"):
+        await banks.call(banks.pipeline(state), idempotency_key=key)
+
+    assert len(set(banks.keys)) == len(banks.keys) == 2
+    assert banks.paid == ["second", "second"]
+
+
+@pytest.mark.parametrize("second", ["hangs", ConnectionResetError("reset")])
+async def test_a_fallback_that_may_have_done_something_is_told_and_not_tried_again(
+    state: State, second: Any
+) -> None:
+    banks = Banks(second=second)
+
+    results = [await banks.call(banks.pipeline(state)) for _ in range(2)]
+
+    assert banks.paid == ["second"]
+    for result in results:
+        assert result.failure is not None
+        assert result.failure.may_have_run is True
+        assert "closed" in result.render()
+        assert "may have taken effect" in result.render()
+        assert "Nothing was run" not in result.render()
+
+
+async def test_if_neither_tool_did_anything_the_key_is_free(state: State) -> None:
+    banks = Banks(CLOSED, "open again", second=CLOSED)
+    pipeline = banks.pipeline(state)
+
+    results = [await banks.call(pipeline) for _ in range(2)]
+
+    assert "Nothing was run." in results[0].render()
+    assert results[1].text == "paid by first"
+
+
+async def test_a_cancel_while_the_fallback_runs_leaves_the_outcome_unknown(state: State) -> None:
+    banks = Banks(second="hangs")
+    pipeline = banks.pipeline(state)
+    running = asyncio.ensure_future(pipeline.call("first", idempotency_key="k"))
+    await until(lambda: bool(banks.paid))
+
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    banks.first = ["open again"]
+    result = await banks.call(pipeline, idempotency_key="k")
+
+    assert result.failure is not None
+    assert result.failure.reason in ("outcome_unknown", "still_running")
+    assert banks.paid == ["second"]
+
+
+async def test_what_an_earlier_attempt_may_have_done_keeps_a_fallback_away(state: State) -> None:
+    banks = Banks(ConnectionResetError("reset"), CLOSED, max_retries=1)
+
+    result = await banks.call(banks.pipeline(state, REPEATABLE))
+
+    assert banks.paid == ["first"]
+    assert result.failure is not None
+    assert result.failure.may_have_run is None
+    assert "closed" in result.render()

@@ -499,3 +499,90 @@ def test_an_effect_has_no_outcome_while_it_runs() -> None:
     )
 
     assert effect.outcome is None
+
+
+NOTHING = Failure(code=FailureCode.EXECUTION_FAILED, message="closed", may_have_run=False)
+REFUSED = Failure(
+    code=FailureCode.RATE_LIMITED, message="too often", layer="rate_limit", may_have_run=False
+)
+
+
+class PaysFirst:
+    """A tool that pays, and then comes to an end of some kind."""
+
+    def __init__(self, end: Any) -> None:
+        self.end = end
+        self.paid = 0
+
+    async def __call__(self, arguments: dict[str, Any], context: ToolContext) -> Any:
+        self.paid += 1
+        if isinstance(self.end, BaseException):
+            raise self.end
+        return await self.end(context) if callable(self.end) else self.end
+
+
+async def limited(context: ToolContext) -> ToolResult:
+    await context.call_tool("notify")
+    return await context.call_tool("notify")
+
+
+async def raised_on(context: ToolContext) -> ToolResult:
+    result = await limited(context)
+    assert result.failure is not None
+    raise ToolFailed(result.failure)
+
+
+async def wrapped(context: ToolContext) -> ToolResult:
+    result = await limited(context)
+    return ToolResult(content=result.content, is_error=True, failure=result.failure)
+
+
+async def unknown(context: ToolContext) -> ToolResult:
+    return await context.call_tool("nothing_of_this_name")
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        NotImplementedError("receipts are not printed here"),
+        PermissionError("the printer is locked"),
+        limited,
+        raised_on,
+        wrapped,
+        unknown,
+        ToolFailed(REFUSED),
+    ],
+)
+async def test_a_call_that_began_is_not_forgotten_whatever_type_its_failure_has(
+    state: State, end: Any
+) -> None:
+    pays = PaysFirst(end)
+
+    async def notify(arguments: dict[str, Any], context: ToolContext) -> str:
+        return "sent"
+
+    tools = [
+        Tool("pay", "", {"type": "object"}, pays),
+        Tool("notify", "", {"type": "object"}, notify),
+    ]
+    policies = Policies(RunPolicy(), tools={"notify": RunPolicy(rate="1/hour")})
+    pipeline = Pipeline(tools, state=state, policies=policies, clock=state.clock)
+
+    results = [await pipeline.call("pay", idempotency_key="k") for _ in range(2)]
+
+    assert pays.paid == 1
+    for result in results:
+        assert result.failure is not None
+        assert result.failure.may_have_run is not False
+        assert "Nothing was run" not in result.render()
+
+
+@pytest.mark.parametrize("end", [ToolFailed(NOTHING), ToolResult.of_failure(NOTHING)])
+async def test_a_tools_own_word_that_it_did_nothing_counts(state: State, end: Any) -> None:
+    pays = PaysFirst(end)
+    pipeline = piped(state, Tool("pay", "", {"type": "object"}, pays))
+
+    results = [await pipeline.call("pay", idempotency_key="k") for _ in range(2)]
+
+    assert pays.paid == 2
+    assert all("Nothing was run." in result.render() for result in results)

@@ -235,3 +235,38 @@ async def test_a_first_retry_without_a_wait_is_made_at_once_and_more_let_others_
 
     assert result.text == "well"
     assert seen == [2]
+
+
+@pytest.mark.parametrize(
+    ("annotations", "first", "found"),
+    [
+        (
+            Annotations(read_only=False, destructive=False, idempotent=True),
+            ConnectionResetError("reset"),
+            None,
+        ),
+        (
+            Annotations(read_only=False, destructive=False, idempotent=True),
+            ToolFailed(Failure(code=FailureCode.TIMEOUT, message="", may_have_run=True)),
+            True,
+        ),
+        (
+            Annotations(read_only=False, destructive=False, idempotent=True),
+            ToolFailed(Failure(code=FailureCode.TIMEOUT, message="", may_have_run=False)),
+            False,
+        ),
+        (READS, ConnectionResetError("reset"), False),
+    ],
+)
+async def test_a_last_attempt_that_did_nothing_hides_no_earlier_one_that_may_have(
+    annotations: Annotations, first: BaseException, found: bool | None
+) -> None:
+    nothing = Failure(code=FailureCode.EXECUTION_FAILED, message="no route", may_have_run=False)
+    trial = Trial(first, ToolFailed(nothing), ToolFailed(nothing), annotations=annotations)
+
+    result = await trial.call()
+
+    assert trial.runs == 3
+    assert result.failure is not None
+    assert result.failure.may_have_run is found
+    assert ("Nothing was run." in result.text) is (found is False)

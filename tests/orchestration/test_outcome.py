@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from seawall.contract.failure import Failure, FailureCode
@@ -48,7 +49,8 @@ def test_a_refused_plan_has_no_results_and_is_not_halted() -> None:
 
     assert (outcome.halted_at, outcome.statuses, outcome.complete) == (None, (), False)
     assert outcome.report() == refusal.render()
-    assert outcome.result("the batch").failure is refusal
+    failure = outcome.result("the batch").failure
+    assert failure == msgspec.structs.replace(refusal, layer="executor")
 
 
 def test_the_whole_never_has_the_code_of_a_step() -> None:

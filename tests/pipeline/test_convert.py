@@ -342,7 +342,7 @@ def test_what_is_raised_becomes_a_failure_by_its_type(
 
     assert (failure.code, failure.reason, failure.retryable) == (code, reason, retryable)
     assert failure.cause[0] == type(error).__name__
-    assert failure.may_have_run is (False if code is FailureCode.UNSUPPORTED else None)
+    assert failure.may_have_run is None
 
 
 def test_a_tools_own_failure_is_kept_and_said_to_be_its_own() -> None:

@@ -3,12 +3,17 @@
 Only for the kinds of failure that the policy lists, never for a refusal by a person or a policy,
 and only if nothing can have been done: a tool that changes something is not replaced once it may
 have run. The other tool is called through all of its own layers, so its risk and its approvals
-hold. What comes back is marked; if the fallback fails too, the tool's own failure is the answer.
+hold. What comes back is marked; if the fallback fails too, the tool's own failure is the answer,
+and says if the other tool may have done something.
+
+What is done once under an idempotency key is the call with its fallback: the ledger stands around
+both, and the other tool has a key that follows from the call's.
 """
 
 from __future__ import annotations
 
 from contextvars import ContextVar
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -16,6 +21,7 @@ import msgspec
 from seawall.contract.content import TextContent
 from seawall.contract.optional_policies import NEVER_REPLACED
 from seawall.contract.result import ToolResult
+from seawall.pipeline.convert import with_effect
 from seawall.pipeline.copying import copied
 
 if TYPE_CHECKING:
@@ -58,10 +64,11 @@ class Fallback:
         # The attempt was what it was, whatever the call comes to.
         call.close_attempt(call, result)
         instead = self._fixed if self._tool is None else await self._called(call, self._tool)
-        if instead is None:
+        if instead is None or instead.failure is not None:
             self._count(self.name, "failed")
             call.note(f"{self.name}:failed")
-            return result
+            unsure = instead is not None and not _did_nothing(instead)
+            return with_effect(result, may_have_run=True) if unsure else result
         self._count(self.name, "served")
         call.note(f"{self.name}:served")
         return self._marked(call, instead, failure)
@@ -74,14 +81,20 @@ class Fallback:
         return self._read_only or failure.may_have_run is False
 
     async def _called(self, call: Invocation, tool: str) -> ToolResult | None:
+        """Call the other tool. Once it may have done something, so may the call."""
         if call.prepared() is not None:
             return None
         outer = _failing.set(_failing.get() | {call.tool.name})
+        started, call.started = call.started, True
         try:
-            found: ToolResult = await call.pipeline.call_nested(call, tool, copied(call.arguments))
+            found: ToolResult = await call.pipeline.call_nested(
+                call, tool, copied(call.arguments), _key_from(call)
+            )
         finally:
             _failing.reset(outer)
-        return found if found.failure is None else None
+        if _did_nothing(found):
+            call.started = started
+        return found
 
     def _marked(self, call: Invocation, instead: ToolResult, failure: Failure) -> ToolResult:
         by = self._tool or "fixed"
@@ -98,6 +111,20 @@ class Fallback:
             structured_content=copied(structured) if isinstance(structured, dict) else structured,
             metadata={**(instead.metadata or {}), "fallback": said},
         )
+
+
+def _did_nothing(found: ToolResult) -> bool:
+    return found.failure is not None and found.failure.may_have_run is False
+
+
+def _key_from(call: Invocation) -> str | None:
+    """Make the other tool's key of the call's: the same whenever the call is made again."""
+    key = call.idempotency_key
+    if not isinstance(key, str):
+        return None
+    text = f"{len(call.tool.name)}:{call.tool.name}{key}"
+    made = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=20).hexdigest()
+    return f"fallback:{made}"
 
 
 def _fixed(policy: FallbackPolicy) -> ToolResult:

@@ -7,6 +7,8 @@ not be written down.
 
 A caller's idempotency key makes this one effect for however many calls: with the same arguments
 they get the outcome of the first, with others they are refused.
+
+A call that began is forgotten only by the tool's own word that it did nothing.
 """
 
 from __future__ import annotations
@@ -76,6 +78,7 @@ class Ledger:
         self._digester = digester
         self._tool = context.tool.name
         self._replay = context.tool.replay == "safe"
+        self._without_key = not context.tool.retry_safe
         self._keep_s = context.policy.ledger_keep_s
         self._chance = context.chance
         self._clock = context.clock
@@ -83,8 +86,13 @@ class Ledger:
 
     @classmethod
     def for_tool(cls, context: LayerContext) -> Ledger | None:
-        """Nothing to do for a tool that may be repeated, or without a state that outlives us."""
-        if context.policy.ledger == "off" or context.tool.retry_safe:
+        """Nothing to do for a tool that may be repeated, or without a state that outlives us.
+
+        Where another tool may stand in for it, the two under one key would be two effects.
+        """
+        if context.policy.ledger == "off" or (
+            context.tool.retry_safe and not _may_be_replaced(context)
+        ):
             return None
         ledger = context.part(EffectLedger)  # type: ignore[type-abstract]  # a protocol is a key too
         digester = context.part(Digester)
@@ -92,6 +100,8 @@ class Ledger:
 
     async def __call__(self, call: Invocation, proceed: Handler) -> ToolResult:
         """Write down the intent, run, write down the outcome."""
+        if call.idempotency_key is None and not self._without_key:
+            return await proceed(call)
         refusal = call.prepared() or self._unfit(call)
         if refusal is not None:
             return refusal
@@ -259,6 +269,12 @@ class Ledger:
             layer=self.name,
             guidance="Try it again later, or tell the user that it is not possible now.",
         )
+
+
+def _may_be_replaced(context: LayerContext) -> bool:
+    fallback = context.policy.fallback
+    replaced = fallback is not None and fallback.tool is not None
+    return replaced and not context.tool.annotations.is_read_only
 
 
 def _scope(call: Invocation) -> str:

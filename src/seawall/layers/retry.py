@@ -14,6 +14,7 @@ import tenacity
 
 from seawall.layers.budget import Budget, budget_of
 from seawall.layers.transient import is_open_circuit, is_transient
+from seawall.pipeline.convert import with_effect
 from seawall.pipeline.layer import Fitted
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ class Retry(Fitted):
             if is_open_circuit(later.failure):
                 # The circuit opened on the way: the call's own failure says more than a refusal.
                 return result
-            result = later
+            result = _of_both(call, result, later)
             retry += 1
         return result
 
@@ -117,6 +118,16 @@ class Retry(Fitted):
         if call.deadline is not None and self._clock.now() + wait_s >= call.deadline:
             return None
         return wait_s
+
+
+def _of_both(call: Invocation, earlier: ToolResult, later: ToolResult) -> ToolResult:
+    """Have the failure of an attempt that did nothing say what an earlier one may have done."""
+    before, after = earlier.failure, later.failure
+    if before is None or after is None or after.may_have_run is not False:
+        return later
+    if before.may_have_run is False or call.tool.annotations.is_read_only:
+        return later
+    return with_effect(later, may_have_run=before.may_have_run)
 
 
 class Waits:

@@ -68,7 +68,8 @@ class BatchOutcome(msgspec.Struct, frozen=True, kw_only=True):
     def result(self, subject: str) -> ToolResult:
         """The whole as the result of one tool: an error unless all steps were executed."""
         if self.refusal is not None:
-            return ToolResult.of_failure(self.refusal)
+            # Of this tool then, and not of the step that it is about: nothing was run at all.
+            return ToolResult.of_failure(msgspec.structs.replace(self.refusal, layer="executor"))
         failure = None if self.complete else self._failure(subject)
         said = self.report() if failure is None else f"{failure.render()}\n\n{self.report()}"
         others = (
@@ -110,7 +111,7 @@ class BatchOutcome(msgspec.Struct, frozen=True, kw_only=True):
     def _failure(self, subject: str) -> Failure:
         at = self.at_step or 0
         why = self.results[at].failure
-        begun = [result.attempts > 0 for result in self.results]
+        begun = [_may_have_run(result) for result in self.results]
         # Never the failed step's own code: it speaks of that step's tool and arguments, and the
         # health of the whole is not in question because of it.
         return Failure(
@@ -120,6 +121,12 @@ class BatchOutcome(msgspec.Struct, frozen=True, kw_only=True):
             retryable=False,
             may_have_run=any(begun),
         )
+
+
+def _may_have_run(step: ToolResult) -> bool:
+    # A fallback answers without an attempt of the step's own.
+    failure = step.failure
+    return step.attempts > 0 or failure is None or failure.may_have_run is True
 
 
 def _how(failure: Failure | None, timed_out: bool) -> str:  # noqa: FBT001  # one place, by position

@@ -689,7 +689,11 @@ class Pipeline:
             self._home.soon(lambda: told(listeners, report, done, total))
 
     async def call_nested(
-        self, outer: Invocation, name: str, arguments: Mapping[str, Any] | None
+        self,
+        outer: Invocation,
+        name: str,
+        arguments: Mapping[str, Any] | None,
+        idempotency_key: str | None = None,
     ) -> ToolResult:
         """Call a tool for a tool: the same layers and session, what is left of its deadline."""
         if outer.depth + 1 >= MAX_DEPTH:
@@ -699,6 +703,7 @@ class Pipeline:
         if route is None:
             return self._not_callable(name, None, outer.session)
         call = self._invocation_in_a_row(route, arguments, outer.session, outer)
+        call.idempotency_key = idempotency_key
         left = None if outer.deadline is None else outer.deadline - self.clock.now()
         return await self._run(route, call, None, left if left is None else max(left, 0.001))
 

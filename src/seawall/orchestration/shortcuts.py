@@ -314,7 +314,12 @@ class Shortcuts:
             wanted, arguments.get("arguments"), self._runner.front.frame_of(context)
         )
         failure = result.failure
-        if failure is None or failure.code is not FailureCode.TIMEOUT:
+        if failure is None:
+            return result
+        # This does nothing itself, so what the failure says of an effect holds for it too.
+        failure = msgspec.structs.replace(failure, layer="executor")
+        result = msgspec.structs.replace(result, call_id="", failure=failure)
+        if failure.code is not FailureCode.TIMEOUT:
             return result
         # The time of the shortcut says nothing about the health of what runs it.
         return msgspec.structs.replace(

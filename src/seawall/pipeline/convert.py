@@ -38,7 +38,8 @@ MAX_PARTS = 64
 # Before Python 3.12 it takes longer to ask the class for one of its members than to compare it.
 _EXECUTION_FAILED = FailureCode.EXECUTION_FAILED
 _TIMEOUT = FailureCode.TIMEOUT
-_UNSUPPORTED = FailureCode.UNSUPPORTED
+
+_NOTHING_WAS_RUN = "Nothing was run."
 
 _SLUG = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
@@ -102,7 +103,10 @@ def _own_result(value: ToolResult, call: Invocation) -> ToolResult:
     if structured is not None:
         structured = _of_data(structured)[1]
     if failure is not None:
-        failure = _own_failure(failure)
+        found = _sound_failure(failure)
+        failure = _owned(found, of_another=bool(value.call_id))
+        if failure.may_have_run is not found.may_have_run:
+            content = _said_anew(content, found, failure)
     elif value.is_error:
         failure = Failure(
             code=FailureCode.EXECUTION_FAILED,
@@ -120,6 +124,33 @@ def _own_result(value: ToolResult, call: Invocation) -> ToolResult:
         duration_ms=None if call.executed_s is None else call.executed_s * 1000,
         attempts=call.attempt,
     )
+
+
+def with_effect(result: ToolResult, *, may_have_run: bool | None) -> ToolResult:
+    """Have a failed result say something else of whether an effect is possible."""
+    failure = result.failure
+    if failure is None or failure.may_have_run is may_have_run:
+        return result
+    corrected = _of_effect(failure, may_have_run=may_have_run)
+    content = _said_anew(result.content, failure, corrected)
+    return msgspec.structs.replace(result, failure=corrected, content=content)
+
+
+def _said_anew(
+    content: tuple[Content, ...], failure: Failure, corrected: Failure
+) -> tuple[Content, ...]:
+    """Have content that says a failure say it as it is now."""
+    said, text = _valid(failure.render()), _valid(corrected.render())
+    return tuple(
+        TextContent(text=text) if isinstance(block, TextContent) and block.text == said else block
+        for block in content
+    )
+
+
+def _of_effect(failure: Failure, *, may_have_run: bool | None) -> Failure:
+    # What a guidance says of it too would speak against it.
+    guidance = failure.guidance.replace(_NOTHING_WAS_RUN, "").strip()
+    return msgspec.structs.replace(failure, guidance=guidance, may_have_run=may_have_run)
 
 
 def _shortened(content: tuple[Content, ...]) -> str:
@@ -289,6 +320,8 @@ def failure_of(
             return _discreet(own, tuple(secrets)) if secrets else own
         raised = _first_raised(error)
     code, reason, retryable = _kind(raised)
+    # Whether it did something before it raised is not known, whatever the type: what cannot do one
+    # thing may have done another.
     message, cause = account_of(error, secrets)
     return Failure(
         code=code,
@@ -298,13 +331,29 @@ def failure_of(
         layer="executor",
         retryable=retryable,
         retry_after_s=retry_after_s,
-        # What raised may have done something before; only what cannot be done has not.
-        may_have_run=False if code is _UNSUPPORTED else None,
         cause=cause,
     )
 
 
+_OF_TOOLS = frozenset(("", "executor"))
+"""Layers that a tool's own failure has."""
+
+
 def _own_failure(own: Any) -> Failure:
+    return _owned(_sound_failure(own), of_another=False)
+
+
+def _owned(failure: Failure, *, of_another: bool) -> Failure:
+    """Make a failure that of the tool that gave it.
+
+    It may be of a call that the tool made: that nothing was run is said of that one then.
+    """
+    if failure.may_have_run is False and (of_another or failure.layer not in _OF_TOOLS):
+        failure = _of_effect(failure, may_have_run=None)
+    return msgspec.structs.replace(failure, layer="executor")
+
+
+def _sound_failure(own: Any) -> Failure:
     """Make a tool's own failure sound: nobody has checked what the tool put into it."""
     try:
         found = msgspec.convert(msgspec.to_builtins(own), Failure)
@@ -317,7 +366,6 @@ def _own_failure(own: Any) -> Failure:
         guidance=_within(found.guidance, MAX_GUIDANCE),
         # A reason ends in spans and labels: free text there could be the secret itself.
         reason=found.reason if _SLUG.fullmatch(found.reason) else "",
-        layer="executor",
         retry_after_s=max(wait_s, 0.0) if wait_s is not None and math.isfinite(wait_s) else None,
         hints=found.hints[:MAX_PARTS],
         issues=found.issues[:MAX_PARTS],

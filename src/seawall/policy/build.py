@@ -302,18 +302,19 @@ class Builder:
     def _ordered(self, policy: RunPolicy, *, bounded: bool) -> Sequence[LayerRecipe | Layer]:
         """The layers in the policy's order: a breaker may stand outside of retry.
 
+        With another tool for a fallback, the ledger stands around both: they are one effect.
         A call that brings a limit of its own is limited, whichever layers were listed.
         """
         breaker = policy.breaker
         # What comes back is cut outside of the chain, after hooks have seen it.
         layers = [layer for layer in self._layers if layer is not ResultLimit]
+        if policy.fallback is not None and policy.fallback.tool is not None:
+            _put_outside(layers, Ledger, Fallback)
         if bounded and Timeout not in layers:
             layers.append(Timeout)
-        if breaker is None or not breaker.outside_retry or Retry not in layers:
-            return layers
-        others = [layer for layer in layers if layer is not Breaker]
-        others.insert(others.index(Retry), Breaker)
-        return others
+        if breaker is not None and breaker.outside_retry:
+            _put_outside(layers, Breaker, Retry)
+        return layers
 
     def gate_of(self, route: Route, gate: Gate) -> RiskGate | None:
         """Make the risk gate of a tool, with somebody else to ask; None if it has none."""
@@ -342,6 +343,12 @@ class Builder:
             return found
 
         return workers
+
+
+def _put_outside(layers: list[LayerRecipe | Layer], moved: LayerRecipe, other: LayerRecipe) -> None:
+    if moved in layers and other in layers and layers.index(moved) > layers.index(other):
+        layers.remove(moved)
+        layers.insert(layers.index(other), moved)
 
 
 def _with_admission(layers: Sequence[LayerRecipe | Layer]) -> Sequence[LayerRecipe | Layer]:
