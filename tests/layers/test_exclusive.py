@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import seawall
 from seawall.contract.failure import FailureCode
 from seawall.contract.result import ToolResult
 from seawall.layers.exclusive import MAX_WAITING, Exclusive
@@ -428,3 +429,32 @@ async def _play(events: list[tuple[str, int]]) -> None:
         task.cancel()
     await works.clock.settle()
     assert works.keys == {}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "together"),
+    [
+        ({}, {"path": "a.txt"}, False),
+        ({"path": "a.txt"}, {}, False),
+        ({}, {}, False),
+        ({}, {"path": "b.txt"}, True),
+    ],
+)
+async def test_an_argument_that_is_not_given_stands_for_its_default(
+    one: Any, other: Any, *, together: bool
+) -> None:
+    now, most = 0, 0
+
+    @seawall.tool(exclusive="$path")
+    async def edit(path: str = "a.txt") -> None:
+        """Edit a file."""
+        nonlocal now, most
+        now += 1
+        most = max(most, now)
+        await asyncio.sleep(0.01)
+        now -= 1
+
+    pipeline = seawall.Pipeline([edit])
+    await asyncio.gather(pipeline.call("edit", one), pipeline.call("edit", other))
+
+    assert most == (2 if together else 1)

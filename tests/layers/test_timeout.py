@@ -7,6 +7,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
 from seawall.contract.failure import FailureCode
 from seawall.contract.policy import RunPolicy
@@ -14,7 +15,7 @@ from seawall.contract.tool import Tool
 from seawall.layers.timeout import Timeout, argued_duration, shown_seconds
 from seawall.pipeline.clock import SystemClock
 from seawall.pipeline.layer import LayerContext, compose
-from seawall.testing import FakeClock, LayerBench
+from seawall.testing import FakeClock, LayerBench, scripted
 
 if TYPE_CHECKING:
     from seawall.contract.result import ToolResult
@@ -300,6 +301,15 @@ async def test_the_calls_own_limit_is_not_widened() -> None:
     await trial.call({"seconds": 60}, timeout_s=2)
 
     assert trial.clock.now() == 2
+
+
+@pytest.mark.parametrize(("arguments", "found"), [({}, 30), ({"seconds": 7}, 7)])
+def test_an_argument_that_is_not_given_holds_its_default(arguments: Any, found: float) -> None:
+    schema = {"type": "object", "properties": {"seconds": {"type": "number", "default": 30}}}
+    bench = LayerBench(tool=replace(scripted(), input_schema=schema))
+    call = bench.invocation(arguments)
+
+    assert argued_duration(call, "seconds") == found
 
 
 async def test_arguments_that_were_refused_hold_no_duration() -> None:

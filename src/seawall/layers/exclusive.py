@@ -1,7 +1,8 @@
 """Let calls that touch the same thing wait for each other.
 
 A tool names what that is by a fixed key, or by the argument that holds it: `$path` makes calls
-with the same path take turns, those of other tools with `$path` too. A call made by a tool that
+with the same path take turns, those of other tools with `$path` too. An argument that is not given
+stands for the default in the tool's schema. A call made by a tool that
 has the key already goes through, as it could only wait for itself. Of tools that hold one key each
 and call for the other's, the one that would close the circle is refused.
 
@@ -15,6 +16,7 @@ from contextvars import ContextVar
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
+from seawall.contract.defaults import default_of
 from seawall.contract.failure import FailureCode
 from seawall.layers.room import Room
 from seawall.pipeline.digest import canonical_text
@@ -131,6 +133,8 @@ class Exclusive:
     def __init__(self, context: LayerContext, key: str) -> None:
         self._fixed = None if key.startswith("$") else key
         self._argument = key.removeprefix("$")
+        # A call without the argument touches what one touches that gives the default.
+        self._default = None if self._fixed else default_of(context.tool, self._argument)
         self._clock = context.clock
         self._count = context.count
         self._rooms: _Rooms = context.states.shared(self.name).slot("rooms", _Rooms)
@@ -207,7 +211,7 @@ class Exclusive:
             del self._rooms[key]
 
     def _key_of(self, call: Invocation) -> str:
-        text = canonical_text(call.arguments.get(self._argument))
+        text = canonical_text(call.arguments.get(self._argument, self._default))
         if len(text) > LONGEST_KEY:
             text = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=32).hexdigest()
         return f"${self._argument}={text}"

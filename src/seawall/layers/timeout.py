@@ -12,6 +12,7 @@ import asyncio
 from asyncio import current_task
 from typing import TYPE_CHECKING, Any
 
+from seawall.contract.defaults import default_of
 from seawall.contract.failure import FailureCode
 from seawall.layers.idle import IdleWait
 from seawall.pipeline.clock import Deadlines
@@ -268,8 +269,14 @@ LONGEST_ARGUED_S = 86_400
 
 
 def argued_duration(call: Invocation, argument: str) -> float:
-    """Seconds that an argument holds, or milliseconds if its name ends in `_ms`; else 0."""
-    value = call.arguments.get(argument) if call.prepared() is None else None
+    """Seconds that an argument holds, or milliseconds if its name ends in `_ms`; else 0.
+
+    One that is not given stands for its default in the tool's schema.
+    """
+    if call.prepared() is not None:
+        return 0.0
+    arguments = call.arguments
+    value = arguments[argument] if argument in arguments else default_of(call.tool, argument)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return 0.0
     if not 0 < value < float("inf"):
