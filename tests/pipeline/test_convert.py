@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import enum
 import json
 import math
 import uuid
@@ -21,12 +22,13 @@ from seawall.contract.failure import Failure, FailureCode, Issue, ToolFailed
 from seawall.contract.result import ToolResult
 from seawall.pipeline.convert import (
     MAX_MESSAGE,
+    data_of,
     failure_of,
     is_infrastructure,
     parts_of,
     result_of,
 )
-from seawall.pipeline.extent import MAX_ITEMS
+from seawall.pipeline.extent import MAX_CHARACTERS, MAX_ITEMS, Extent, extent_of
 from seawall.testing import LayerBench
 
 if TYPE_CHECKING:
@@ -509,3 +511,105 @@ def test_a_failure_of_a_tool_is_said_without_the_secrets_of_the_call() -> None:
 
     assert "hunter2" not in repr(failure_of(ToolFailed(own), secrets=["hunter2"]))
     assert "hunter2" not in failure_of(KeyError("hunter2"), secrets=["hunter2"]).message
+
+
+class Markup(str):
+    """A text of a class of its own, as those of templates and parsers are."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        raise AssertionError("the class has no say in it")
+
+
+class Count(int):
+    pass
+
+
+class Share(float):
+    pass
+
+
+class Row(dict[Any, Any]):
+    def items(self) -> Any:
+        raise AssertionError("the class has no say in it")
+
+    values = keys = __iter__ = items
+
+
+class Rows(list[Any]):
+    def __iter__(self) -> Any:
+        raise AssertionError("the class has no say in it")
+
+
+class Raw(bytes):
+    pass
+
+
+class Kind(enum.StrEnum):
+    ONE = "one"
+
+
+ODD = 2**70
+"""More than the encoder takes: what holds it is made plain in the other way."""
+
+
+def types_in(value: Any) -> set[type]:
+    if isinstance(value, dict):
+        return {dict}.union(*map(types_in, [*value, *value.values()]))
+    return {list}.union(*map(types_in, value)) if isinstance(value, list) else {type(value)}
+
+
+@pytest.mark.parametrize("odd", [0, ODD])
+@pytest.mark.parametrize(
+    ("value", "plain"),
+    [
+        (Markup("a <b> é"), "a <b> é"),
+        (Markup("\ud800"), "?"),
+        (Count(3), 3),
+        (Share(0.5), 0.5),
+        (Share("nan"), None),
+        (Row(a=Markup("b")), {"a": "b"}),
+        ({Markup("a"): [Count(1), Share(2.5)]}, {"a": [1, 2.5]}),
+        (Rows([Row(a=1), Markup("b")]), [{"a": 1}, "b"]),
+        (Kind.ONE, "one"),
+        ({Kind.ONE: Kind.ONE}, {"one": "one"}),
+    ],
+)
+def test_a_class_of_its_own_becomes_its_plain_base(value: Any, plain: Any, odd: int) -> None:
+    found = data_of({"value": value, "odd": odd})
+
+    assert found == {"value": plain, "odd": odd}
+    assert types_in(found) <= {dict, list, str, int, float, type(None)}
+
+
+@pytest.mark.parametrize("value", [Markup("receipt"), Kind.ONE, Raw(b"raw")])
+def test_a_text_of_a_class_of_its_own_is_a_plain_text_and_can_be_kept(value: Any) -> None:
+    call = LayerBench().invocation({})
+
+    for returned in (
+        value,
+        ToolResult(content=(TextContent(text=value),)),
+        [TextContent(text=value)],
+    ):
+        result = result_of(returned, call)
+
+        assert type(result.text) is str
+        assert result.text == {"Raw": "raw", "Kind": "one"}.get(type(value).__name__, "receipt")
+        assert msgspec.json.decode(msgspec.json.encode(result), type=ToolResult) == result
+
+
+def test_a_failure_said_in_texts_of_a_class_of_its_own_can_be_read() -> None:
+    error = ToolFailed(Failure(code=FailureCode.NOT_FOUND, message=Markup("no such card")))
+
+    failure = failure_of(error)
+
+    assert (failure.code, failure.message) == (FailureCode.NOT_FOUND, "no such card")
+    assert type(failure.message) is str
+
+
+def test_texts_of_a_class_of_its_own_are_bounded_as_others_are() -> None:
+    text = Markup("x" * 1_000_000)
+
+    assert extent_of([text] * 300) is Extent.EXCESSIVE
+    assert len(text_of([text] * 300)) < MAX_CHARACTERS // 5

@@ -10,7 +10,7 @@ import msgspec
 from seawall.contract.content import Content, content_from_json
 from seawall.contract.failure import Failure, FailureCode
 from seawall.contract.turn import TurnStatus
-from seawall.pipeline.convert import parts_of
+from seawall.pipeline.convert import data_of, parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,7 +84,7 @@ def replaced(result: ToolResult, change: Replace) -> ToolResult:
     for name in ("structured_content", "details", "usage", "metadata"):
         value = getattr(change, name)
         if value is not None:
-            fields[name] = value
+            fields[name] = data_of(value) if name == "structured_content" else value
     if change.terminate is not None:
         fields["terminate"] = change.terminate is True
     for name in ("usage", "metadata"):

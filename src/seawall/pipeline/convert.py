@@ -25,7 +25,7 @@ from seawall.contract.failure import GUIDANCE, Failure, FailureCode, Issue, Tool
 from seawall.contract.result import ToolResult
 from seawall.pipeline.extent import MAX_CHARACTERS, MAX_ITEMS, Extent, extent_of
 from seawall.pipeline.foreign import account_of, attempted, leaves, without
-from seawall.pipeline.plain import Plain
+from seawall.pipeline.plain import Plain, base_of
 
 if TYPE_CHECKING:
     from seawall.pipeline.invocation import Invocation
@@ -201,15 +201,20 @@ def parts_of(value: Any) -> tuple[tuple[Content, ...], Any]:
     return _parts(settled(value))
 
 
+def data_of(value: Any) -> Any:
+    """Give a value as JSON can say it, for structured content."""
+    return _of_data(settled(value))[1]
+
+
 def _parts(value: Any) -> tuple[tuple[Content, ...], Any]:
     if isinstance(value, str):
-        return (TextContent(text=_valid(value)),), None
+        return (TextContent(text=_valid(base_of(value))),), None
     if value is None:
         return (), None
     if isinstance(value, _BLOCKS):
         return (_sound(value),), None
     if isinstance(value, (bytes, bytearray, memoryview)):
-        return (_of_bytes(bytes(value)),), None
+        return (_of_bytes(bytes(memoryview(value))),), None
     if isinstance(value, Iterator):
         value = _taken(value)
     if isinstance(value, (list, tuple)) and value and all(isinstance(v, _BLOCKS) for v in value):
@@ -243,6 +248,7 @@ class _PlainData(Plain):
         self._room = MAX_CHARACTERS // 10
 
     def scalar(self, value: Any) -> Any:
+        value = base_of(value)
         if isinstance(value, str):
             self._room -= len(value)
             return _valid(value) if self._room >= 0 else "<more>"
@@ -260,11 +266,14 @@ class _PlainData(Plain):
 
 
 def _dumped(value: Any) -> Any:
-    """Data of an object that says how: pydantic models and their like.
+    """Data of an object that says how: pydantic models and their like; the base of a scalar.
 
     Any other is refused, and then looked at by `_PlainData`: here it cannot be told whether it
     is a key of a mapping, and an iterator could not be read a second time.
     """
+    base = base_of(value)
+    if base is not value:
+        return base
     dump = getattr(value, "model_dump", None)
     if callable(dump) and not isinstance(value, type):
         return dump(mode="json", by_alias=True)  # as its schema names the fields
@@ -356,7 +365,7 @@ def _owned(failure: Failure, *, of_another: bool) -> Failure:
 def _sound_failure(own: Any) -> Failure:
     """Make a tool's own failure sound: nobody has checked what the tool put into it."""
     try:
-        found = msgspec.convert(msgspec.to_builtins(own), Failure)
+        found = msgspec.convert(msgspec.to_builtins(own, enc_hook=_dumped), Failure)
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError):
         return Failure(code=FailureCode.EXECUTION_FAILED, message=_UNREADABLE, layer="executor")
     wait_s = found.retry_after_s

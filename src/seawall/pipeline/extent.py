@@ -13,6 +13,8 @@ from typing import Any
 
 import msgspec
 
+from seawall.pipeline.plain import base_of
+
 MAX_ITEMS = 10_000
 """Items taken from a generator that a tool returned; then it is closed."""
 MAX_TAKEN = 100_000
@@ -84,11 +86,17 @@ def _items(held: Any) -> Any:
 
 
 def _items_of_other(held: Any) -> Any:
-    if isinstance(held, dict):
-        return held.values()
-    if isinstance(held, (list, tuple, set, frozenset)):
+    # What a class puts over these methods is foreign code, and is not what is encoded.
+    kind = type(held)
+    if issubclass(kind, dict):
+        return dict.values(held)
+    if issubclass(kind, list):
+        return list.copy(held)
+    if issubclass(kind, (tuple, set, frozenset)):
         return held
-    fields = getattr(type(held), "__dataclass_fields__", None)
+    if issubclass(kind, (str, bytes, bytearray)):
+        return (base_of(held),)
+    fields = getattr(kind, "__dataclass_fields__", None)
     if isinstance(fields, dict):
         known = getattr(held, "__dict__", None) or {}
         return [known[name] for name in fields if name in known]

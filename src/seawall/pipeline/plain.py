@@ -14,6 +14,26 @@ MAX_PARTS = 100_000
 """Values looked at; what comes later stands as `<more>`."""
 
 
+def base_of(value: Any) -> Any:
+    """Give a text, number or bytes of a class of its own as its plain base.
+
+    The class has no say in it: what it makes of `str()` or `int()` is foreign code.
+    """
+    kind = type(value)
+    if kind in _BASES:
+        return value
+    if issubclass(kind, str):
+        return str.__str__(value)
+    if issubclass(kind, int):
+        return int.__int__(value)
+    if issubclass(kind, float):
+        return float.__float__(value)
+    return bytes(memoryview(value)) if issubclass(kind, (bytes, bytearray)) else value
+
+
+_BASES = frozenset((str, int, float, bool, bytes, type(None)))
+
+
 class Plain:
     """Makes plain data of one value; a subclass says what becomes of its parts."""
 
@@ -41,8 +61,8 @@ class Plain:
     def _container(self, value: Any, depth: int) -> Any:
         if isinstance(value, dict):
             return {
-                self.scalar(str(key)): self.of(item, depth)
-                for key, item in self._first(value.items())
+                self.scalar(_key(key)): self.of(item, depth)
+                for key, item in self._first(dict.items(value))
             }
         if isinstance(value, (list, tuple)):
             return [self.of(item, depth) for item in self._first(value)]
@@ -60,7 +80,7 @@ class Plain:
 
     def scalar(self, value: Any) -> Any:
         """Make a plain scalar, or a key, of one that JSON knows."""
-        return value
+        return base_of(value)
 
     def members(self, items: list[Any]) -> list[Any]:
         """Bring the members of a set, plain already, into an order."""
@@ -69,3 +89,7 @@ class Plain:
     def other(self, value: Any, depth: int) -> Any:  # noqa: ARG002  # a subclass may look into it
         """Make plain data of a value that JSON does not know: its type's name."""
         return f"<{type(value).__name__}>"
+
+
+def _key(key: Any) -> str:
+    return base_of(key) if isinstance(key, str) else str(key)
