@@ -12,12 +12,15 @@ from hypothesis import strategies as st
 
 from seawall import (
     Annotations,
+    EmbeddedResource,
     Failure,
     FailureCode,
     Pipeline,
     Policies,
+    ResourceLink,
     RunPolicy,
     Session,
+    TextContent,
     Tool,
     ToolFailed,
     ToolResult,
@@ -307,6 +310,92 @@ async def test_what_somebody_does_to_an_answer_changes_it_for_nobody_else() -> N
         result = await source.clock.run(pipeline.call("t"))
         assert result.structured_content == {"rows": [1, 2]}
         result.structured_content["rows"].append("mine")
+
+
+def rich(said: str = "original") -> ToolResult:
+    """Build a result with all that can be changed in place."""
+    return ToolResult(
+        content=(
+            TextContent(text="t", meta={"who": {"is": said}}, annotations={"audience": [said]}),
+            EmbeddedResource(resource={"uri": "doc:1", "text": said}, meta={"who": said}),
+            ResourceLink(uri="doc:2", name="x", meta={"who": [said]}),
+        ),
+        structured_content={"a": [said]},
+        metadata={"m": {"k": [said]}, "set": {said}, "pair": ({"k": said},)},
+    )
+
+
+def spoil(value: Any) -> None:
+    """Change all that can be changed in a value, in place."""
+    if isinstance(value, msgspec.Struct):
+        for part in msgspec.structs.astuple(value):
+            spoil(part)
+    elif isinstance(value, dict):
+        for part in list(value.values()):
+            spoil(part)
+        value.update(dict.fromkeys(value, "spoilt"))
+    elif isinstance(value, (list, tuple)):
+        for part in value:
+            spoil(part)
+        if isinstance(value, list):
+            value[:] = ["spoilt"]
+    elif isinstance(value, set):
+        value.add("spoilt")
+
+
+async def test_whatever_somebody_changes_in_an_answer_reaches_nobody_else() -> None:
+    source = Source(rich())
+    pipeline = source.pipeline(scope="all")
+    wanted = rich()
+
+    for name in ("mallory", "alice", "carol"):
+        result = await source.clock.run(pipeline.call("t", session=Session(name)))
+
+        assert result.content == wanted.content
+        assert result.structured_content == wanted.structured_content
+        said = {key: value for key, value in (result.metadata or {}).items() if key != "cache"}
+        assert said == wanted.metadata
+        spoil((result.content, result.structured_content, result.metadata))
+
+
+async def test_what_waiting_calls_are_given_is_each_ones_own() -> None:
+    source = Source(rich(), seconds=5)
+    pipeline = source.pipeline()
+
+    results = await source.clock.run(asyncio.gather(*(pipeline.call("t") for _ in range(3))))
+    spoil((results[0].content, results[0].structured_content))
+    spoil((results[1].content, results[1].structured_content))
+
+    assert results[2].content == rich().content
+    assert results[2].structured_content == rich().structured_content
+
+
+@pytest.mark.parametrize("kind", ["ring", "deep", "wide"])
+async def test_metadata_without_an_end_is_not_given_again(kind: str) -> None:
+    odd: dict[str, Any] = {}
+    if kind == "ring":
+        odd["self"] = odd
+    inner: Any = []
+    for _ in range(200 if kind == "deep" else 30):
+        inner = [inner] if kind == "deep" else [inner, inner]
+    odd["inner"] = inner
+    source = Source(msgspec.structs.replace(ToolResult.of_text("x"), metadata=odd))
+    pipeline = source.pipeline()
+    await source.clock.run(pipeline.call("t"))
+
+    again = await source.clock.run(pipeline.call("t"))
+
+    assert again.text == "x"
+    assert list(again.metadata or {}) == ["cache"]
+
+
+@pytest.mark.parametrize("scope", ["session", "caller"])
+async def test_names_that_run_into_each_other_are_told_apart(scope: str) -> None:
+    source = Source()
+    pipeline = source.pipeline(scope=scope)
+    sessions = [Session("c", caller="a\0b"), Session("b\0c", caller="a")]
+
+    assert [await text(source, pipeline, session=one) for one in sessions] == ["run 1", "run 2"]
 
 
 async def test_details_and_usage_are_not_given_again() -> None:

@@ -6,8 +6,10 @@ import time
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from seawall.pipeline.digest import Digester, canonical_text
+from seawall.pipeline.digest import Digester, canonical_text, told_apart
 
 
 @pytest.mark.parametrize(
@@ -129,3 +131,10 @@ def test_what_is_made_for_one_tool_gives_the_same_fingerprints(tool: str) -> Non
     for arguments in ({}, {"a": 1}, {"a": "\ud800"}, {"a": object()}, "text"):
         assert digest(arguments) == digester.of(tool, arguments)
     assert digest({"a": 1}) != digest({"a": 2})
+
+
+@given(st.lists(st.text("0:1\0")), st.lists(st.text("0:1\0")))
+@example(["a\0b", "c"], ["a", "b\0c"])
+@example(["1:a"], ["", "1:a"])
+def test_only_equal_texts_are_joined_to_the_same(one: list[str], other: list[str]) -> None:
+    assert (told_apart(*one) == told_apart(*other)) is (one == other)

@@ -17,13 +17,15 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from seawall.contract.content import TextContent
 from seawall.contract.failure import FailureCode
 from seawall.contract.result import ToolResult
 from seawall.layers.result_sizes import size_of
-from seawall.pipeline.copying import copied
-from seawall.pipeline.digest import canonical_text
+from seawall.pipeline.copying import copied, copied_within
+from seawall.pipeline.digest import canonical_text, told_apart
 
 if TYPE_CHECKING:
+    from seawall.contract.content import Content
     from seawall.contract.optional_policies import CachePolicy
     from seawall.pipeline.clock import Clock
     from seawall.pipeline.invocation import Handler, Invocation
@@ -133,11 +135,12 @@ class Cache:
     def _given_again(self, call: Invocation, age_s: float, kept: ToolResult) -> ToolResult:
         self._count(self.name, "hit")
         call.note(f"{self.name}:hit")
-        said = {**(kept.metadata or {}), "cache": {"age_s": round(age_s, 3)}}
-        return msgspec.structs.replace(_copied(kept), metadata=said, usage=None, duration_ms=None)
+        own = _copied(kept)
+        said = {**(own.metadata or {}), "cache": {"age_s": round(age_s, 3)}}
+        return msgspec.structs.replace(own, metadata=said, usage=None, duration_ms=None)
 
     def _key(self, call: Invocation) -> bytes:
-        text = "\0".join((*self._owner(call.session), canonical_text(call.arguments)))
+        text = told_apart(*self._owner(call.session), canonical_text(call.arguments))
         return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=20).digest()
 
     def _owner(self, session: Session) -> tuple[str, ...]:
@@ -269,9 +272,24 @@ def _plain(result: ToolResult) -> ToolResult:
 
 
 def _copied(result: ToolResult) -> ToolResult:
-    """Copy what whoever gets it may change in place."""
-    structured = result.structured_content
-    if isinstance(structured, (dict, list)):
-        structured = copied({"": structured})[""]
-        return msgspec.structs.replace(result, structured_content=structured)
-    return result
+    """Copy what whoever gets it may change in place; most results are texts and have nothing."""
+    changes: dict[str, Any] = {}
+    if isinstance(result.structured_content, (dict, list)):
+        changes["structured_content"] = copied({"": result.structured_content})[""]
+    if not all(map(_is_plain_text, result.content)):
+        changes["content"] = tuple(map(_copied_block, result.content))
+    if result.metadata:
+        # None if it has no end: then nothing of it is given again.
+        changes["metadata"] = copied_within(dict(result.metadata))
+    return msgspec.structs.replace(result, **changes) if changes else result
+
+
+def _is_plain_text(block: Content) -> bool:
+    return type(block) is TextContent and block.annotations is None and block.meta is None
+
+
+def _copied_block(block: Content) -> Content:
+    fields = ("annotations", "meta", "resource")
+    held = {name: getattr(block, name, None) for name in fields}
+    changes = {name: copied(value) for name, value in held.items() if isinstance(value, dict)}
+    return msgspec.structs.replace(block, **changes) if changes else block

@@ -21,7 +21,7 @@ import msgspec
 
 from seawall.contract.tool import ToolCall
 from seawall.pipeline.arguments.reading.reader import MAX_BYTES
-from seawall.pipeline.digest import bounded, canonical_text
+from seawall.pipeline.digest import bounded, canonical_text, told_apart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -150,7 +150,7 @@ def _content(call: ToolCall) -> str:
     beginning: such calls are refused anyway.
     """
     text = _text(call.arguments)
-    return f"{call.name}\0{call.truncated}\0{call.arguments_error}\0{text}"
+    return told_apart(f"{call.name}", f"{call.truncated}", f"{call.arguments_error}", text)
 
 
 def _text(arguments: Any) -> str:

@@ -25,3 +25,37 @@ def _copied(value: Any) -> Any:
     if isinstance(value, list):
         return [item if type(item) in SCALARS else _copied(item) for item in value]
     return tuple(map(_copied, value)) if isinstance(value, tuple) else value
+
+
+MAX_VALUES = 10_000
+MAX_LEVELS = 64
+
+
+def copied_within(value: dict[str, Any]) -> dict[str, Any] | None:
+    """Copy an object and the containers in it; None if it holds too much, or itself.
+
+    Objects of other kinds are not copied.
+    """
+    left = MAX_VALUES
+
+    def copy(item: Any, levels: int) -> Any:
+        nonlocal left
+        left -= 1
+        if left < 0 or levels == 0:
+            raise _TooMuch
+        kind = type(item)
+        if kind is dict:
+            return {key: copy(one, levels - 1) for key, one in item.items()}
+        if kind is list or kind is tuple:
+            return kind(copy(one, levels - 1) for one in item)
+        return kind(item) if kind is set or kind is bytearray else item
+
+    try:
+        found: dict[str, Any] = copy(value, MAX_LEVELS)
+    except _TooMuch:
+        return None
+    return found
+
+
+class _TooMuch(Exception):  # noqa: N818  # how a copy is broken off; nobody else sees it
+    pass

@@ -81,6 +81,11 @@ def canonical_text(value: Any) -> str:
         return _foreign_text(value)
 
 
+def told_apart(*parts: str) -> str:
+    """Join texts so that no others give the same, whatever characters are in them."""
+    return "".join([f"{len(part)}:{part}" for part in parts])
+
+
 def bounded(value: Any) -> Any:
     """Give a value itself if it is of a size to work with, else a plain one made of its beginning.
 

@@ -14,6 +14,7 @@ from seawall.contract.errors import ConfigurationError, Fault
 from seawall.contract.failure import FailureCode
 from seawall.layers.rate_limit.bucket import BoundBucket, MemoryBuckets, Rate, TokenBucket
 from seawall.layers.rate_limit.rated import Rated
+from seawall.pipeline.digest import told_apart
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -202,5 +203,5 @@ class SharedRateLimit(Rated[SharedBucket]):
 
     def _hidden(self, key: tuple[str, ...]) -> tuple[str, ...]:
         """Make a key that is short, and does not show who calls: the store is read by others."""
-        digest = blake2b("\0".join(key).encode("utf-8", "replace"), digest_size=16)
+        digest = blake2b(told_apart(*key).encode("utf-8", "surrogatepass"), digest_size=16)
         return (self._tool if "tool" in self._parts else "of caller", digest.hexdigest())
