@@ -490,3 +490,187 @@ async def test_a_host_in_the_address_counts_like_the_header(
     writer.close()
 
     assert said.startswith(f"HTTP/1.1 {status} ".encode()), said
+
+
+class Written:
+    """A server that writes down what it gets, and answers as it is told."""
+
+    def __init__(self) -> None:
+        self.heads: list[str] = []
+        self.bodies: list[bytes] = []
+        self.kind = "application/json"
+        self.answer = b'{"jsonrpc":"2.0","id":1,"result":{}}'
+        self.port = 0
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+        size = head.partition("content-length: ")[2].partition("\r\n")[0]
+        self.heads.append(head)
+        self.bodies.append(await reader.readexactly(int(size or 0)))
+        writer.write(
+            f"HTTP/1.1 200 OK\r\nContent-Type: {self.kind}\r\nConnection: close\r\n"
+            f"Content-Length: {len(self.answer)}\r\n\r\n".encode()
+        )
+        writer.write(self.answer)
+        await writer.drain()
+        writer.close()
+
+
+@pytest.fixture
+async def behind() -> AsyncIterator[Written]:
+    found = Written()
+    listening = await asyncio.start_server(found.serve, "127.0.0.1", 0)
+    found.port = listening.sockets[0].getsockname()[1]
+    yield found
+    listening.close()
+
+
+async def sent(port: int, head: str, body: bytes = b"") -> str:
+    """Send a request as it is written; gives its answer."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    more = f"Host: 127.0.0.1\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n"
+    writer.write((head + more).encode() + body)
+    said = await asyncio.wait_for(reader.read(), 20)
+    writer.close()
+    return said.decode()
+
+
+CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "t"}}
+PLAIN = "Content-Type: application/json\r\n"
+
+
+@pytest.mark.parametrize(
+    "general", [{}, {"http_proxy": "http://127.0.0.1:9", "no_proxy": "127.0.0.1"}]
+)
+async def test_only_paths_that_are_known_reach_the_server(
+    served: Served, behind: Written, general: dict[str, str]
+) -> None:
+    url = f"http://127.0.0.1:{behind.port}/at/mcp"
+    port = served.proxy("--url", url, **general)
+    body = json.dumps(CALL).encode()
+
+    for path in (
+        "/.well-known/../at/mcp", "/.well-known/%2e%2e/at/mcp", "/.well-known/..%2fat/mcp",
+        "/.well-known/..\\at\\mcp", "/.well-known//../at/mcp", "//at/mcp", "/at//mcp", "/at/mcp/",
+        "/at/mcp;a=1", "/%61t/mcp", "/%6dcp", "/at/./mcp", "/at/x/../mcp", "/MCP", "/",
+        "/.well-known/oauth-protected-resource/../../at/mcp", "/.well-known/else",
+        "/.well-known/oauth-protected-resource/other", "/.well-known/oauth-protected-resource;a",
+        "http://127.0.0.1/.well-known/../at/mcp",
+    ):  # fmt: skip
+        for method in ("POST", "GET"):
+            said = await sent(port, f"{method} {path} HTTP/1.1\r\n{PLAIN}", body)
+            assert said.startswith(("HTTP/1.1 404 ", "HTTP/1.1 400 ")), (path, said)
+    at = "/.well-known/oauth-protected-resource"
+    for method in ("POST", "PUT", "DELETE"):
+        said = await sent(port, f"{method} {at} HTTP/1.1\r\n{PLAIN}", body)
+        assert said.startswith("HTTP/1.1 405 ")
+    assert behind.heads == []
+
+    for path in (at, f"{at}/mcp", f"{at}/at/mcp"):
+        assert "200 OK" in await sent(port, f"GET {path}?a=1 HTTP/1.1\r\n", body)
+
+    assert [head.split()[:2] for head in behind.heads] == [
+        ["get", at], ["get", f"{at}/at/mcp"], ["get", f"{at}/at/mcp"],
+    ]  # fmt: skip
+    assert behind.bodies == [b"", b"", b""]
+
+
+async def test_a_call_goes_to_the_server_as_a_post_of_the_pipeline_alone(
+    served: Served, behind: Written
+) -> None:
+    port = served.before(behind.port)
+    body = json.dumps(CALL).encode()
+
+    for method in ("PUT", "PATCH", "QUERY", "TRACE"):
+        assert "405" in await sent(port, f"{method} /mcp HTTP/1.1\r\n{PLAIN}", body)
+    for method in ("DELETE", "OPTIONS", "GET"):
+        assert "200 OK" in await sent(port, f"{method} /mcp HTTP/1.1\r\n{PLAIN}", body)
+
+    assert behind.bodies == [b"", b"", b""]
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        (PLAIN, 200),
+        ("Content-Type: Application/JSON; charset=UTF-8\r\n", 200),
+        ("Content-Type: application/json; charset=utf-7\r\n", 415),
+        ("Content-Type: application/x-www-form-urlencoded\r\n", 415),
+        ("Content-Type: text/plain\r\n", 415),
+        ("", 415),
+        (PLAIN + "Content-Type: text/plain\r\n", 415),
+        (PLAIN + "Content-Encoding: gzip\r\n", 415),
+        (PLAIN + "Mcp-Method: ping\r\n", 200),
+        (PLAIN + "Mcp-Method: tools/call\r\n", 400),
+        (PLAIN + "Mcp-Method: ping\r\nMcp-Method: tools/call\r\n", 400),
+        (PLAIN + "Mcp-Name: t\r\n", 400),
+    ],
+)
+async def test_what_a_message_is_said_to_be_is_what_the_proxy_took_it_for(
+    served: Served, behind: Written, headers: str, status: int
+) -> None:
+    port = served.before(behind.port)
+
+    said = await sent(port, f"POST /mcp HTTP/1.1\r\n{headers}", b'{"id":1,"method":"ping"}')
+
+    assert said.startswith(f"HTTP/1.1 {status} "), said
+    assert bool(behind.heads) is (status == 200)
+
+
+@WAYS
+@pytest.mark.parametrize(
+    "message",
+    [
+        b'{"jsonrpc":"2.0","method":"tools/call","params":{"name":"add"}}',
+        b'{"jsonrpc":"2.0","id":null,"method":"tools/call","params":{"name":"add"}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","method":"ping","params":{"name":"add"}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"TOOLS/call","params":{"name":"add"}}',
+        b'[[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add"}}]]',
+        b'[{"jsonrpc":"2.0","id":1,"method":"tools/list"}]',
+        b'[{"jsonrpc":"2.0","method":"tools/call","params":{"name":"add"}}]',
+    ],
+)
+async def test_no_call_passes_beside_the_guard_over_http(
+    ports: dict[str, int], way: str, message: bytes
+) -> None:
+    head = "POST /mcp HTTP/1.1\r\n" + PLAIN
+
+    assert "HTTP/1.1 400 " in await sent(ports[way], head, message)
+
+
+async def test_a_batch_goes_on_as_it_was_read(served: Served, behind: Written) -> None:
+    port = served.before(behind.port)
+    body = b'[ {"id":1,"method":"ping"} ,\r\n {"method":"x", "params":{}} ]'
+    behind.answer = b'[ {"id":1,"result":{"a":1},"result":{}} ]'
+
+    said = await sent(port, f"POST /mcp HTTP/1.1\r\n{PLAIN}", body)
+
+    assert '[{"id":1,"result":{}}]' in said
+    assert behind.bodies == [b'[{"id":1,"method":"ping"},{"method":"x", "params":{}}]']
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
+async def test_what_a_server_says_twice_is_heard_once(
+    served: Served, behind: Written, kind: str
+) -> None:
+    port = served.before(behind.port)
+    twice = b'{"id":1,"result":{"tools":[]},"result":{"a":1}}'
+    behind.kind = kind
+    behind.answer = twice if kind == "application/json" else b"data: " + twice + b"\n\r\n"
+
+    for method in ("ping", "tools/list"):
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method}).encode()
+        said = await sent(port, f"POST /mcp HTTP/1.1\r\n{PLAIN}", body)
+        assert said.count('"result"') == 1, said
+        assert '{"a":1}' in said
+
+
+async def test_what_nobody_can_look_at_is_not_passed_on(served: Served, behind: Written) -> None:
+    port = served.before(behind.port)
+    behind.answer = b"data: oops"
+
+    for method in ("ping", "tools/list"):
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method}).encode()
+        said = await sent(port, f"POST /mcp HTTP/1.1\r\n{PLAIN}", body)
+        assert said.startswith("HTTP/1.1 502 ")
+        assert "oops" not in said

@@ -79,27 +79,93 @@ def test_errors_have_their_data() -> None:
     assert json.loads(messages.error_of(2, msgspec.Raw(b'{"code":1}')))["id"] == 2
 
 
+def fault_in(raw: bytes) -> str | None:
+    message = messages.read(raw)
+    assert message is not None
+    return messages.fault_of(message)
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        (b'{"id":1,"Method":"tools/call","params":{}}', "the case of its letters"),
+        (b'{"id":1,"method":"ping","METHOD":"tools/call"}', "the case of its letters"),
+        (b'{"id":1,"\\u004dethod":"tools/call"}', "the case of its letters"),
+        ('{"id":1,"method":"ping","paramſ":{}}'.encode(), "the case of its letters"),
+        (b'{"id":1,"method":"tools/call","method":"ping"}', "twice"),
+        (b'{"id":1,"\\u006dethod":"tools/call","method":"ping"}', "twice"),
+        (b'{"id":1,"method":"ping","params":{"a":1},"params":{"a":1}}', "twice"),
+        (b'{"id":1,"id":2,"method":"ping"}', "twice"),
+        (b'{"id":1,"method":"ping","params":[{"deep":{"a":1,"b":2,"a":3}}]}', "twice"),
+        (b'{"id":1, "method":"ping","params":{"n":1e999,"a":1,"a":2}}', "twice"),
+        (b'{"id":"x","result":{"a":1,"a":2}}', "twice"),
+        (b'{"id":1,"method":"ping","result":{}}', "an answer at once"),
+        (b'{"id":1,"method":"ping","error":{}}', "an answer at once"),
+        (b'{"method":"tools/call","params":{"name":"t"}}', "needs an id"),
+        (b'{"id":null,"method":"tools/call"}', "needs an id"),
+        (b'{"id":true,"method":"tools/call"}', "needs an id"),
+        (b'{"id":{"a":1},"method":"tools/call"}', "needs an id"),
+        (b'{"id":[1],"method":"tools/call"}', "needs an id"),
+        (b'{"id":1,"method":"Tools/Call"}', "nearly"),
+        (b'{"id":1,"method":" tools/call\\n"}', "nearly"),
+        (b'{"id":1,"method":"tools/call\\u0000x"}', "nearly"),
+        (b'{"id":1,"method":"/tools//call/"}', "nearly"),
+        ('{"id":1,"method":"ｔools/call"}'.encode(), "nearly"),
+        (b'{"method":"TOOLS/CALL"}', "nearly"),
+    ],
+)
+def test_a_message_that_some_servers_read_otherwise_has_a_fault(raw: bytes, said: str) -> None:
+    assert said in str(fault_in(raw))
+
+
 @pytest.mark.parametrize(
     "raw",
     [
-        b'{"id":1,"Method":"tools/call","params":{}}',
-        b'{"id":1,"method":"ping","METHOD":"tools/call"}',
-        b'{"id":1,"\\u004dethod":"tools/call"}',
-        '{"id":1,"method":"ping","paramſ":{}}'.encode(),
+        b'{"id":1,"method":"ping","x-own":1,"params":{"Method":"GET","method":"a"}}',
+        b'{"id": 1, "method": "x/tools/call_back", "params": [{"a": 1}, {"a": 2}]}',
+        b'{"id":1,"method":"tools/call","method":"tools/call","params":{"name":"a","name":"b"}}',
+        b'{"id":"","method":"tools/call"}',
+        b'{"id":0,"method":"tools/call"}',
+        b'{"id":1,"method":"ping","params":{"n":12345678901234567890123,"z":1.0}}',
+        b'{"id":null,"error":{"code":-32700,"message":"m"}}',
     ],
 )
-def test_a_message_that_some_servers_read_otherwise_is_known(raw: bytes) -> None:
-    message = messages.read(raw)
+def test_what_all_read_alike_or_is_written_anew_has_no_fault(raw: bytes) -> None:
+    assert fault_in(raw) is None
+
+
+@pytest.mark.parametrize(
+    ("raw", "heard"),
+    [
+        (b'{"id":1,"result":{"tools":[]},"result":{"a":1}}', {"id": 1, "result": {"a": 1}}),
+        (b'{"id":1,"result":{"t":"x","t":"y"}}', {"id": 1, "result": {"t": "y"}}),
+        (b'{"id":1,"Result":{"t":"x"},"result":{}}', {"id": 1, "result": {}}),
+        (b'{"id":1,"result":{"a":1},"error":null}', {"id": 1, "result": {"a": 1}}),
+        (b'{"id":1,"result":{"a":1},"error":{"code":1}}', {"id": 1, "error": {"code": 1}}),
+        (b'{"method":"x","params":{"a":1},"params":{}}', {"method": "x", "params": {}}),
+    ],
+)
+def test_what_a_server_says_is_written_anew_where_clients_could_differ(
+    raw: bytes, heard: dict[str, Any]
+) -> None:
+    message = messages.heard(raw)
 
     assert message is not None
-    assert messages.is_ambiguous(message)
+    assert json.loads(message.raw) == heard
+    assert not messages.is_doubled(message.raw)
 
 
-def test_fields_that_nobody_knows_are_not_ambiguous() -> None:
-    message = messages.read(b'{"id":1,"method":"ping","x-own":1,"params":{"Method":"GET"}}')
+def test_what_all_clients_read_alike_keeps_its_bytes() -> None:
+    raw = b'{"id": 1, "result": {"a": 1.50, "b": [1e2, "\\u00e9"]}}'
+
+    message = messages.heard(raw)
 
     assert message is not None
-    assert not messages.is_ambiguous(message)
+    assert message.raw is raw
+
+
+def test_a_servers_request_that_is_an_answer_too_is_not_heard() -> None:
+    assert messages.heard(b'{"id":1,"method":"x","result":{"tools":[]}}') is None
 
 
 @pytest.mark.parametrize(

@@ -758,6 +758,50 @@ async def test_what_some_servers_would_read_otherwise_is_refused(
     assert [m["method"] for m in bare.heard()] == ["ping"]
 
 
+CALL = b'"params":{"name":"t","arguments":{}}'
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"jsonrpc":"2.0","method":"tools/call",' + CALL + b"}",
+        b'{"jsonrpc":"2.0","id":null,"method":"tools/call",' + CALL + b"}",
+        b'{"jsonrpc":"2.0","id":8,"method":"tools/call",' + CALL + b',"method":"ping"}',
+        b'{"jsonrpc":"2.0","id":8,"\\u006dethod":"tools/call",' + CALL + b',"method":"ping"}',
+        b'{"jsonrpc":"2.0","id":8,"method":"Tools/Call",' + CALL + b"}",
+        b'[{"jsonrpc":"2.0","method":"tools/call",' + CALL + b"}]",
+        b'[[{"jsonrpc":"2.0","id":8,"method":"ping","method":"ping",' + CALL + b"}]]",
+        b'\xef\xbb\xbf{"jsonrpc":"2.0","method":"tools/call",' + CALL + b"}",
+        b'\xef\xbb\xbf[{"jsonrpc":"2.0","method":"tools/call",' + CALL + b"}]",
+        b'{"jsonrpc":"2.0","id":8,"method":"tools/call","params":["t",{}]}',
+        b'{"jsonrpc":"2.0","id":8,"method":"ping","result":{},' + CALL + b"}",
+    ],
+)
+async def test_no_call_reaches_the_server_past_the_guard(start: Start, line: bytes) -> None:
+    bare = await start({"t": "reply"})
+
+    await bare.send(line)
+    await bare.ask("ping", request_id="done")
+
+    assert [m for m in bare.heard() if m["method"] != "ping" or m["id"] != "done"] == []
+
+
+async def test_a_call_with_doubled_members_is_written_anew(start: Start) -> None:
+    bare = await start({"t": "reply", "u": "reply"})
+
+    await bare.send(
+        b'{"jsonrpc":"2.0","id":7,"id":8,"method":"ping","method":"tools/call",'
+        b'"params":{"name":"t"},"params":{"name":"t","name":"u","arguments":{"a":1,"a":2}}}'
+    )
+    await bare.answer(8)
+
+    sent = bare.heard_raw()[-1]
+    assert sent.startswith(
+        '{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"u","arguments":{"a":2},'
+    )
+    assert "ping" not in sent
+
+
 BROKEN = [
     b'{"a":"\xff\xfe"}',
     b'{"a":1e999}',

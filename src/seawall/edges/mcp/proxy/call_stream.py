@@ -11,7 +11,7 @@ from seawall.contract.failure import Failure, FailureCode, ToolFailed
 from seawall.edges.mcp.proxy import messages
 from seawall.edges.mcp.proxy.exchange import Exchange, ServerGone
 from seawall.edges.mcp.proxy.messages import Message, key_of
-from seawall.edges.mcp.proxy.sse import Events, TooLong, written
+from seawall.edges.mcp.proxy.sse import Events, TooLong, passed, unread, written
 
 if TYPE_CHECKING:
     from seawall.edges.mcp.proxy.guard import Guard
@@ -175,7 +175,7 @@ class CallStream:
         if response.kind == SSE and response.status == 200:
             return await self._read_events(response, request_id, exchange)
         body = await response.body()
-        message = messages.read(body)
+        message = messages.heard(body)
         if message is None or message.envelope.id != request_id:
             raise self._not_answered(response, body, exchange)
         if exchange is not None:
@@ -192,11 +192,12 @@ class CallStream:
             async for piece in response.pieces():
                 for event in events.feed(piece):
                     resumable = resumable or bool(event.id)
-                    message = messages.read(event.data) if event.data else None
+                    message = messages.heard(event.data) if event.data else None
                     if message is not None and _answers(message, request_id):
-                        self._closing = (event.raw, event.id)
+                        self._closing = (passed(event, message), event.id)
                         return message
-                    await self._pass_on(event.raw, message, exchange)
+                    said = unread(event) if message is None else passed(event, message)
+                    await self._pass_on(said, message, exchange)
         except TooLong:
             raise ServerGone("the server's answer is beyond the bound", may_have_run=True) from None
         except ServerGone:

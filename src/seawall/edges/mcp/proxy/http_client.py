@@ -25,6 +25,9 @@ HOP_BY_HOP = frozenset(
     b" transfer-encoding upgrade host content-length".split()
 )
 
+NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+"""What the header `Mcp-Name` repeats of the parameters, by the method."""
+
 
 class Response:
     """An answer whose body is still coming."""

@@ -6,6 +6,7 @@ on; its answer is taken from whichever stream brings it, and leaves on the same.
 
 from __future__ import annotations
 
+import contextlib
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -16,24 +17,43 @@ from seawall.edges.mcp.proxy import messages
 from seawall.edges.mcp.proxy.call_stream import CallStream
 from seawall.edges.mcp.proxy.client import Client
 from seawall.edges.mcp.proxy.exchange import ServerGone
-from seawall.edges.mcp.proxy.http_client import HOP_BY_HOP
+from seawall.edges.mcp.proxy.http_client import HOP_BY_HOP, NAMED
 from seawall.edges.mcp.proxy.http_session import HttpSession
 from seawall.edges.mcp.proxy.http_shell import while_listening
 from seawall.edges.mcp.proxy.messages import Message, key_of
-from seawall.edges.mcp.proxy.sse import Event, Events, TooLong, written
+from seawall.edges.mcp.proxy.sse import (
+    NOTHING,
+    Event,
+    Events,
+    TooLong,
+    passed,
+    unread,
+    written,
+)
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import AsyncIterator
 
     from seawall.edges.mcp.proxy.exchange import Exchange
     from seawall.edges.mcp.proxy.guard import Guard
-    from seawall.edges.mcp.proxy.http_client import Headers, HttpClient
+    from seawall.edges.mcp.proxy.http_client import Headers, HttpClient, Response
     from seawall.edges.mcp.proxy.http_shell import Request
 
 MAX_SESSIONS = 10_000
 SESSION = b"mcp-session-id"
 SSE = "text/event-stream"
 PARAM = b"mcp-param-"
+
+JSON = "application/json"
+ENDPOINT = "/mcp"
+WELL_KNOWN = ("oauth-protected-resource", "oauth-authorization-server", "openid-configuration")
+METHODS = ("GET", "HEAD", "POST", "DELETE", "OPTIONS")
+READING = ("GET", "HEAD", "OPTIONS")
+HEADER_MISMATCH = -32020
+
+NEVER_IN_A_BATCH = ("tools/call", "tools/list", "initialize")
+"""What is looked at, and so has to come alone."""
 
 
 class Relay:
@@ -45,19 +65,23 @@ class Relay:
         self._strip = strip_credentials
         self._sessions: OrderedDict[Any, HttpSession] = OrderedDict()
         self._tasks: set[asyncio.Task[None]] = set()
-        parts = urlsplit(server.url)
-        self._path = parts.path or "/"
-        self._origin = f"{parts.scheme}://{parts.netloc}"
+        self._served = served_paths(server.url)
 
     def serves(self, request: Request) -> bool:
         """Serve the server's own path, `/mcp`, and what it says of how to be authorised."""
-        return request.path in (self._path, "/mcp") or request.path.startswith("/.well-known/")
+        return written_path(request) in self._served
 
     async def handle(self, request: Request) -> None:
-        """Answer one request."""
+        """Answer one request; what goes on goes to an address that was given or made here."""
+        url = self._served[written_path(request)]
+        is_open = url == self.server.url
+        methods = METHODS if is_open else READING
         try:
-            if request.path.startswith("/.well-known/"):
-                await self._pass(request, request.body, url=self._origin + request.path)
+            if request.method not in methods:
+                allowed = ", ".join(methods).encode()
+                await request.whole(405, b"", [(b"allow", allowed)])
+            elif not is_open:
+                await self._pass(request, b"", url=url)
             elif request.method == "POST":
                 await self._post(request)
             else:
@@ -73,16 +97,20 @@ class Relay:
             return
         if request.method == "DELETE":
             self._sessions.pop(request.header(SESSION), None)
-        await self._pass(request, request.body)
+        await self._pass(request, b"")
 
     async def _post(self, request: Request) -> None:
+        if not is_plain_json(request):
+            await request.refuse(415, "a message is sent as application/json, in UTF-8, not packed")
+            return
         message = messages.read(request.body)
         if message is None:
             await self._not_read(request)
             return
         envelope = message.envelope
-        if envelope.method != "tools/call" and messages.is_ambiguous(message):
-            await request.json(400, messages.ambiguous(envelope.id))
+        refusal = _refusal(request, message)
+        if refusal is not None:
+            await request.json(400, refusal)
             return
         session = self.session_of(request)
         if envelope.is_request:
@@ -97,24 +125,25 @@ class Relay:
             return
         else:
             session.release(envelope.id)
-        await self._pass(request, message.raw)
+        await self._pass(request, message.raw, session=session)
 
     async def _not_read(self, request: Request) -> None:
         parts = messages.batch(request.body)
-        found = [messages.read(part) for part in parts or ()]
-        if parts is None or None in found:
+        read = [messages.read(part) for part in parts or ()]
+        found = [message for message in read if message is not None]
+        if parts is None or len(found) < len(parts):
             said = messages.error(None, messages.PARSE_ERROR, "the message is no JSON-RPC")
             await request.json(400, said)
-        elif any(
-            part and (part.envelope.method == "tools/call" or messages.is_ambiguous(part))
-            for part in found
-        ):
-            said = messages.error(
-                None, messages.INVALID_REQUEST, "tools/call must not be part of a batch here"
-            )
-            await request.json(400, said)
-        else:
-            await self._pass(request, request.body)
+            return
+        for message in found:
+            fault = f"{message.envelope.method} must not be part of a batch here"
+            alone = message.envelope.method in NEVER_IN_A_BATCH
+            why = fault if alone else messages.fault_of(message)
+            if why is not None:
+                await request.json(400, messages.refused(message, why))
+                return
+        body = b"[" + b",".join(message.raw for message in found) + b"]"
+        await self._pass(request, body, session=self.session_of(request))
 
     async def _request(self, request: Request, session: HttpSession, message: Message) -> None:
         method = message.envelope.method
@@ -125,7 +154,7 @@ class Relay:
         elif method == "tools/list":
             await while_listening(request, self._list(request, session, message))
         else:
-            await self._pass(request, message.raw, message)
+            await self._pass(request, message.raw, message, session=session)
 
     # Calls
 
@@ -166,19 +195,22 @@ class Relay:
         body: bytes,
         message: Message | None = None,
         *,
+        session: HttpSession | None = None,
         url: str | None = None,
     ) -> None:
-        await while_listening(request, self._passed(request, body, message, url))
+        await while_listening(request, self._passed(request, body, message, session, url))
 
     async def _passed(
-        self, request: Request, body: bytes, message: Message | None, url: str | None
+        self,
+        request: Request,
+        body: bytes,
+        message: Message | None,
+        session: HttpSession | None,
+        url: str | None,
     ) -> None:
         try:
             async with self.open(request, body, url=url) as response:
-                await request.begin(response.status, response.headers)
-                async for piece in response.pieces():
-                    await request.piece(piece)
-                await request.piece(b"", more=False)
+                await self._answered(request, response, session)
         except ServerGone as gone:
             if not request.begun:
                 await _unreachable(request, message, gone)
@@ -197,35 +229,29 @@ class Relay:
         try:
             async with self.open(request, message.raw) as response:
                 session_id = response.header(SESSION)
+                session = HttpSession(client)
                 if session_id and response.status < 400:
-                    self._keep(session_id, HttpSession(client))
-                await request.begin(response.status, response.headers)
-                async for piece in response.pieces():
-                    await request.piece(piece)
-                await request.piece(b"", more=False)
+                    self._keep(session_id, session)
+                await self._answered(request, response, session)
         except ServerGone as gone:
             if not request.begun:
                 await _unreachable(request, message, gone)
 
     async def _list(self, request: Request, session: HttpSession, message: Message) -> None:
         """Pass a list on, and learn from it, however it comes."""
-        # In plain text: what cannot be read could show what is to be held back.
-        headers = [(n, v) for n, v in self.forwarded(request) if n != b"accept-encoding"]
         try:
-            async with self.open(request, message.raw, headers=headers) as response:
+            async with self.open(request, message.raw) as response:
                 if response.status == 200 and response.kind == SSE:
                     await request.begin(response.status, response.headers)
                     events = Events()
                     async for piece in response.pieces():
                         for event in events.feed(piece):
-                            shown = self._learnt(session, message, event.data)
-                            said = event.raw if shown is None else written(shown, event.id)
-                            await request.piece(said)
+                            await request.piece(self._listed(session, message, event))
                 else:
                     body = await response.body()
-                    shown = self._learnt(session, message, body)
+                    shown = self._shown(session, message, body, response.status)
                     await request.begin(response.status, response.headers)
-                    await request.piece(body if shown is None else shown)
+                    await request.piece(shown)
                 await request.piece(b"", more=False)
         except TooLong:
             await request.piece(b"", more=False)
@@ -233,10 +259,25 @@ class Relay:
             if not request.begun:
                 await _unreachable(request, message, gone)
 
-    def _learnt(self, session: HttpSession, asked: Message, text: bytes) -> bytes | None:
+    def _listed(self, session: HttpSession, asked: Message, event: Event) -> bytes:
+        message = messages.heard(event.data) if event.data else None
+        if message is None:
+            return unread(event)
+        shown = self._learnt(session, asked, message)
+        return passed(event, message) if shown is None else written(shown, event.id)
+
+    def _shown(self, session: HttpSession, asked: Message, body: bytes, status: int) -> bytes:
+        message = messages.heard(body) if body else None
+        if message is None:
+            if status == 200:
+                raise ServerGone("the server's list of tools cannot be read")
+            return body
+        shown = self._learnt(session, asked, message)
+        return message.raw if shown is None else shown
+
+    def _learnt(self, session: HttpSession, asked: Message, message: Message) -> bytes | None:
         """Learn from an answer to a list; gives what is to be shown instead, if it is another."""
-        message = messages.read(text) if text else None
-        if message is None or message.envelope.id != asked.envelope.id:
+        if key_of(message.envelope.id) != key_of(asked.envelope.id):
             return None
         self.guard.catalogue.seen(session.client, message)
         return self.guard.catalogue.shown(message)
@@ -244,32 +285,62 @@ class Relay:
     async def _stream(self, request: Request, session: HttpSession) -> None:
         """Pass on a stream that the client opened, and take out what answers a call."""
         async with self.open(request, b"") as response:
+            await self._answered(request, response, session)
+
+    async def _answered(
+        self, request: Request, response: Response, session: HttpSession | None
+    ) -> None:
+        """Pass on an answer; each message in it is looked at, whatever was asked."""
+        if session is not None and response.kind == JSON and response.status == 200:
+            said = await self._said(session, await response.body())
             await request.begin(response.status, response.headers)
-            if response.kind != SSE:
-                async for piece in response.pieces():
-                    await request.piece(piece)
-                await request.piece(b"", more=False)
-                return
+            await request.piece(said, more=False)
+            return
+        await request.begin(response.status, response.headers)
+        if session is None or response.kind != SSE:
+            async for piece in response.pieces():
+                await request.piece(piece)
+        else:
             events = Events()
             async for piece in response.pieces():
                 for event in events.feed(piece):
                     await request.piece(await self._on_stream(session, event))
-            await request.piece(b"", more=False)
+        await request.piece(b"", more=False)
+
+    async def _said(self, session: HttpSession, body: bytes) -> bytes:
+        """Give what a client is to hear of an answer that is no stream; raises `ServerGone`."""
+        parts = messages.batch(body)
+        found = [messages.heard(part) for part in ([body] if parts is None else parts)]
+        read = [message for message in found if message is not None]
+        if len(read) < len(found) and body.strip():
+            raise ServerGone("the server's answer is no message")
+        said = [await self._heard(session, message) for message in read]
+        kept = [
+            message.raw if other is None else other
+            for message, other in zip(read, said, strict=True)
+        ]
+        return b"[" + b",".join(kept) + b"]" if parts is not None else b"".join(kept)
 
     async def _on_stream(self, session: HttpSession, event: Event) -> bytes:
-        message = messages.read(event.data) if event.data else None
+        message = messages.heard(event.data) if event.data else None
         if message is None:
-            return event.raw
+            return unread(event)
         if message.envelope.method is not msgspec.UNSET:
-            return event.raw if self.observed(session, message) else b": \r\n\r\n"
+            return passed(event, message) if self.observed(session, message) else NOTHING
+        other = await self._heard(session, message)
+        return passed(event, message) if other is None else written(other, event.id)
+
+    async def _heard(self, session: HttpSession, message: Message) -> bytes | None:
+        """Give what the client is to hear instead of an answer, if it is another."""
         key = key_of(message.envelope.id)
         call = session.awaited.pop(key, None)
         if call is not None:
-            return written(await call.answered_elsewhere(message), event.id)
+            return await call.answered_elsewhere(message)
         kept = session.kept.pop(key, None)
         if kept is None:
+            self.guard.catalogue.learn(message)
             kept = self.guard.catalogue.shown(message)
-        return event.raw if kept is None else written(kept, event.id)
+        return kept
 
     def observed(
         self, session: HttpSession, message: Message, call: CallStream | None = None
@@ -324,23 +395,86 @@ class Relay:
 
     def forwarded(self, request: Request) -> Headers:
         """The request's headers as the server is to get them."""
-        left_out = {*HOP_BY_HOP, *([b"authorization"] if self._strip else [])}
+        # An answer has to come in plain text: what is packed cannot be looked at.
+        left_out = {*HOP_BY_HOP, b"accept-encoding", *([b"authorization"] if self._strip else [])}
         return [(name, value) for name, value in request.sent if name not in left_out]
 
-    def open(
-        self,
-        request: Request,
-        body: bytes,
-        *,
-        url: str | None = None,
-        headers: Headers | None = None,
-    ) -> Any:
-        """Send the server a request of the client's."""
+    @contextlib.asynccontextmanager
+    async def open(
+        self, request: Request, body: bytes, *, url: str | None = None
+    ) -> AsyncIterator[Response]:
+        """Send the server a request of the client's; raises `ServerGone`."""
         target = url or self.server.url
-        if request.query:
+        if request.query and url is None:
             target += ("&" if "?" in target else "?") + request.query.decode("latin-1")
-        sent = self.forwarded(request) if headers is None else headers
-        return self.server.open(request.method, sent, body, url=target)
+        async with self.server.open(
+            request.method, self.forwarded(request), body, url=target
+        ) as response:
+            if response.header(b"content-encoding").lower() not in ("", "identity"):
+                raise ServerGone("the server's answer is packed, which nobody asked for")
+            yield response
+
+
+def written_path(request: Request) -> bytes:
+    """Give the path of a request as it was sent: what is decoded could be another path."""
+    path: bytes = request.scope.get("raw_path") or request.path.encode()
+    return path.partition(b"?")[0]
+
+
+def served_paths(url: str) -> dict[bytes, str]:
+    """Give all paths that are served, each with the address that it stands for at the server.
+
+    Beside the server's own and `/mcp` these are what it says of how to be authorised, of itself
+    and of its origin (RFC 9728, RFC 8414). No other path is passed on, and none is put together
+    from what a client sent.
+    """
+    parts = urlsplit(url)
+    own = parts.path or "/"
+    found = {path.encode(): url for path in (own, ENDPOINT)}
+    for kind in WELL_KNOWN:
+        at = f"/.well-known/{kind}"
+        places = {"": "", ENDPOINT: own.rstrip("/"), own.rstrip("/"): own.rstrip("/")}
+        for path, there in places.items():
+            target = f"{parts.scheme}://{parts.netloc}{at}{there}"
+            found.setdefault((at + path).encode(), target)
+    return found
+
+
+def is_plain_json(request: Request) -> bool:
+    """Whether a body says of itself that it is what the proxy takes it for, to every server."""
+    kinds, packings = request.all(b"content-type"), request.all(b"content-encoding")
+    if len(kinds) != 1 or any(packing.lower() != b"identity" for packing in packings):
+        return False
+    kind, _, rest = kinds[0].lower().partition(b";")
+    plain = rest.strip().replace(b'"', b"").replace(b" ", b"")
+    return kind.strip() == JSON.encode() and plain in (b"", b"charset=utf-8", b"charset=utf8")
+
+
+def _refusal(request: Request, message: Message) -> bytes | None:
+    fault = messages.fault_of(message)
+    if fault is not None:
+        return messages.refused(message, fault)
+    fault = mismatch(request, message)
+    return None if fault is None else messages.refused(message, fault, HEADER_MISMATCH)
+
+
+def mismatch(request: Request, message: Message) -> str | None:
+    """Say which header names another method or tool than the message, to servers that ask it."""
+    methods, names = request.all(b"mcp-method"), request.all(b"mcp-name")
+    method = message.envelope.method
+    if methods and (
+        not isinstance(method, str) or methods != [method.encode("latin-1", "replace")]
+    ):
+        return "Mcp-Method is not the method of the message"
+    if not names:
+        return None
+    from mcp.shared.inbound import decode_header_value  # noqa: PLC0415  # the revision's own form
+
+    field = NAMED.get(method if isinstance(method, str) else "", "")
+    named = message.envelope.parameters().get(field)
+    if len(names) == 1 and decode_header_value(names[0].decode("latin-1")) == named:
+        return None
+    return "Mcp-Name is not what the message names"
 
 
 def _gone(message: Message | None, gone: ServerGone) -> bytes:

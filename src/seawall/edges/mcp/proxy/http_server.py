@@ -10,7 +10,7 @@ import msgspec
 
 from seawall.edges.mcp.proxy import messages
 from seawall.edges.mcp.proxy.exchange import ServerGone
-from seawall.edges.mcp.proxy.http_client import HttpClient
+from seawall.edges.mcp.proxy.http_client import NAMED, HttpClient
 from seawall.edges.mcp.proxy.messages import VERSION_KEY, Message, key_of
 from seawall.edges.mcp.proxy.sse import Events, TooLong
 from seawall.pipeline.foreign import log
@@ -30,8 +30,6 @@ SSE = "text/event-stream"
 RESUME_TRIES = 5
 RESUME_AFTER_S = 1.0
 GOODBYE_WITHIN_S = 2.0
-
-_NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 
 
 class Expired(Exception):  # noqa: N818  # named by what happened
@@ -163,7 +161,7 @@ class HttpServer:
 
     def _repeated(self, method: str, params: dict[str, Any]) -> Headers:
         """What the headers say again of the body, as revision 2026-07-28 wants."""
-        named = params.get(_NAMED.get(method, ""))
+        named = params.get(NAMED.get(method, ""))
         if not isinstance(named, str):
             return []
         from mcp.shared.inbound import encode_header_value  # noqa: PLC0415  # the revision's own form
@@ -184,7 +182,7 @@ class HttpServer:
             if response.status >= 400:
                 log.warning("the server refused a message with status %d", response.status)
             return
-        found = messages.read(body)
+        found = messages.heard(body)
         if found is None or key_of(found.envelope.id) != key_of(envelope.id):
             said = f"the server answered with status {response.status}"
             raise ServerGone(said, may_have_run=response.status >= 500 or response.status < 400)
@@ -239,7 +237,7 @@ class HttpServer:
         return last, retry_s
 
     def _event(self, data: bytes, asked: Message | None) -> bool:
-        found = messages.read(data)
+        found = messages.heard(data)
         if found is None:
             log.warning("the server sent an event that is no message: %r", data[:200])
             return False

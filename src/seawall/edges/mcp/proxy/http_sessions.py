@@ -220,6 +220,10 @@ class Sessions:
             code, said = messages.PARSE_ERROR, "the message is no JSON-RPC request"
             await request.json(400, messages.error(None, code, said))
             return
+        fault = messages.fault_of(message)
+        if fault is not None:
+            await request.json(400, messages.refused(message, fault))
+            return
         params = message.envelope.parameters() if message.envelope.is_request else {}
         meta = params.get("_meta")
         if isinstance(meta, dict) and is_stateless(meta):

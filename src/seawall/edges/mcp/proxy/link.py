@@ -92,8 +92,9 @@ class Link:
     def message_from_client(self, message: Message) -> None:
         """Take one message of the client's that was looked at."""
         envelope = message.envelope
-        if envelope.method != "tools/call" and messages.is_ambiguous(message):
-            self._say(messages.ambiguous(envelope.id))
+        fault = messages.fault_of(message)
+        if fault is not None:
+            self._say(messages.refused(message, fault))
             return
         if envelope.is_request:
             self._request(message)
@@ -266,7 +267,7 @@ class Link:
 
     def from_server(self, raw: bytes) -> None:
         """Take one message of the server's; what is none is logged and dropped."""
-        message = messages.read(raw)
+        message = messages.heard(raw)
         if message is None:
             self._stray(raw)
             return

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+
+from seawall.pipeline.foreign import log
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -114,20 +117,107 @@ def _folded(*keys: str) -> dict[str, str]:
     return {key.casefold(): key for key in keys}
 
 
-_OUTER = _folded("jsonrpc", "id", "method", "params", "result", "error")
+_NAMES = ("jsonrpc", "id", "method", "params", "result", "error")
+_OUTER = _folded(*_NAMES)
 _OF_A_CALL = _folded("name", "arguments", "_meta", "task", "requestState", "inputResponses")
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
-def is_ambiguous(message: Message) -> bool:
-    """Whether there are servers to which it may say something else.
+CALL = "tools/call"
 
-    Some take `Method` for `method`: what is no call to us would be one to them.
+_MISNAMED = "a field's name differs from one of JSON-RPC in the case of its letters alone"
+_DOUBLED = "a member stands twice in it, or it cannot be read whole"
+_BOTH = "it is a request and an answer at once"
+_NEAR = f"its method is nearly {CALL}, and some servers take it for that"
+_NO_ID = f"{CALL} needs an id: a text or a number"
+
+
+def fault_of(message: Message) -> str | None:
+    """Say why a client's message must not go on; None if all servers read what the proxy reads.
+
+    Some take `Method` for `method`, or the first of two equal members, or run what has no id: what
+    is no call to us would be one to them. A call is not looked through: it is written anew.
+    """
+    envelope = message.envelope
+    if envelope.method == CALL:
+        return None if envelope.id.__class__ in _PLAIN_IDS else _NO_ID
+    if isinstance(envelope.method, str) and _is_nearly_call(envelope.method):
+        return _NEAR
+    return _fault_in(message)
+
+
+def _fault_in(message: Message) -> str | None:
+    envelope = message.envelope
+    is_answer = envelope.result is not msgspec.UNSET or envelope.error is not msgspec.UNSET
+    if is_answer and envelope.method is not msgspec.UNSET:
+        return _BOTH
+    if any(_is_misnamed(key, _OUTER) for key in _fields.decode(message.raw)):
+        return _MISNAMED
+    return _DOUBLED if is_doubled(message.raw) else None
+
+
+def settled(message: Message) -> Message | None:
+    """Give a server's message so that all clients read in it what the proxy read.
+
+    It is the same one where that is so already. None if it is a request and an answer at once.
+    """
+    fault = _fault_in(message)
+    if fault is _BOTH:
+        return None
+    envelope = message.envelope
+    both = envelope.result is not msgspec.UNSET and envelope.error is not msgspec.UNSET
+    if fault is None and not both:
+        return message
+    kept = {key: value for key, value in _fields.decode(message.raw).items() if key in _NAMES}
+    if both:
+        del kept["error" if bytes(envelope.error) == b"null" else "result"]  # type: ignore[arg-type]  # it is there
+    return read(encode({key: _settled(value) for key, value in kept.items()}))
+
+
+def heard(raw: bytes) -> Message | None:
+    """Look at one message of a server's; None if it is none. `raw` is kept if all read it alike."""
+    message = read(raw)
+    return None if message is None else settled(message)
+
+
+def _settled(raw: msgspec.Raw) -> Any:
+    """Decode a part, the last of two equal members before the first."""
+    try:
+        return decoded(raw)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None  # what cannot be read has said nothing
+
+
+def _is_nearly_call(method: str) -> bool:
+    """Whether a server that trims, folds or ends texts at a NUL would take it for a call."""
+    folded = unicodedata.normalize("NFKC", method.partition("\0")[0]).casefold()
+    return "".join(filter(str.isalnum, folded)) == "toolscall"
+
+
+def is_doubled(raw: bytes | msgspec.Raw) -> bool:
+    """Whether a member stands twice in any object of it: one reader takes the first, one the last.
+
+    Also where that cannot be told, because it is nested too deep.
     """
     try:
-        return any(_is_misnamed(key, _OUTER) for key in _fields.decode(message.raw))
+        if encode(decoded(raw)) == bytes(raw):
+            return False
     except (msgspec.MsgspecError, ValueError, RecursionError):
+        pass  # numbers and halves of characters that another reader takes
+    try:
+        json.loads(bytes(raw), object_pairs_hook=_once, parse_int=_number, parse_float=_number)
+    except (ValueError, RecursionError):
         return True
+    return False
+
+
+def _once(pairs: list[tuple[str, Any]]) -> None:
+    if len(pairs) > 1 and len({key for key, _ in pairs}) != len(pairs):
+        raise ValueError
+
+
+def _number(_: str) -> None:
+    """Numbers are not looked at."""
 
 
 def ambiguous_parameter(params: Mapping[str, Any]) -> str | None:
@@ -198,10 +288,12 @@ def error(request_id: Any, code: int, message: str, data: Any = None) -> bytes:
     return encode({"jsonrpc": "2.0", "id": request_id, "error": said})
 
 
-def ambiguous(request_id: Any) -> bytes:
-    """Write the error that answers a message which not all servers would read alike."""
-    said = "a field's name differs from one of JSON-RPC in the case of its letters alone"
-    return error(None if request_id is msgspec.UNSET else request_id, INVALID_REQUEST, said)
+def refused(message: Message, why: str, code: int = INVALID_REQUEST) -> bytes:
+    """Write the error that answers a message which must not go on, and log it."""
+    said = f"the message is refused: {why}"
+    log.warning("a client's message is refused: %s", why)
+    named = message.envelope.id.__class__ in _PLAIN_IDS
+    return error(message.envelope.id if named else None, code, said)
 
 
 def error_of(request_id: Any, raw: msgspec.Raw) -> bytes:

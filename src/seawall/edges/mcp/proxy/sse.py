@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from seawall.edges.mcp.proxy.messages import MAX_MESSAGE_BYTES, on_one_line
+from seawall.pipeline.foreign import log
 
-_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
+if TYPE_CHECKING:
+    from seawall.edges.mcp.proxy.messages import Message
+
+_BREAK = rb"(?:\r\n|\n|\r(?!\n))"
+_END = re.compile(_BREAK + _BREAK)
 _LINE = re.compile(rb"\r\n|\n|\r")
+
+
+NOTHING = b": \r\n\r\n"
+"""What stands in a stream for an event that is left out."""
 
 
 class Event(msgspec.Struct, frozen=True):
@@ -67,6 +77,22 @@ def _event(raw: bytes) -> Event:
         fields.get(b"retry", b""),
         fields.get(b"event", b""),
     )
+
+
+def unread(event: Event) -> bytes:
+    """Give what goes on of an event that says what is no message: nothing, if it says anything.
+
+    Who cuts the stream apart otherwise, or reads what is no JSON, would hear what nobody looked at.
+    """
+    if not event.data:
+        return event.raw
+    log.warning("the server sent an event that is no message: %r", event.data[:200])
+    return NOTHING
+
+
+def passed(event: Event, message: Message) -> bytes:
+    """Give an event as it came, or written anew if its message was."""
+    return event.raw if message.raw is event.data else written(message.raw, event.id)
 
 
 def written(data: bytes, event_id: bytes = b"") -> bytes:
