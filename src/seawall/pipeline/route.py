@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from seawall.contract.span import Instants, Outcome, Span
+from seawall.pipeline.breaking_off import note_begun
 from seawall.pipeline.convert import is_infrastructure
 from seawall.pipeline.digest import bounded
 from seawall.pipeline.foreign import tell, told
@@ -246,6 +247,7 @@ class Route:
         now = self._now()
         if call.aside is not None:
             call.aside.lost()
+        note_begun(error, begun=call.started)
         outcome = Outcome.FAILED if call.attempt else Outcome.DENIED
         reason = why_cancelled(error)
         if isinstance(error, self.tool.control_flow):

@@ -15,6 +15,7 @@ from tests.edges.gateway.serving import (
     call,
     listening,
 )
+from tests.waiting import until
 
 from seawall import (
     Annotations,
@@ -30,6 +31,8 @@ from seawall import (
     tool,
 )
 from seawall.contract.span import Outcome
+from seawall.edges.gateway.app import Gateway
+from seawall.edges.gateway.settings import GatewaySettings
 from seawall.edges.gateway.tokens import token_of
 from seawall.testing import FakeClock
 from seawall.toolkit import bundled
@@ -474,6 +477,176 @@ async def test_a_key_of_a_call_that_was_broken_off_is_never_run_again() -> None:
 
     assert (again.status_code, effects.count) == (502, 0)
     assert again.json()["failure"]["reason"] == "outcome_unknown"
+
+
+@pytest.mark.parametrize("kept", [False, True])
+@pytest.mark.parametrize("waits_for", ["exclusive", "bulkhead", "person", "no ledger"])
+async def test_a_key_whose_call_never_began_is_free_when_its_client_has_gone(
+    waits_for: str, kept: bool, tmp_path: Path
+) -> None:
+    ran: list[int] = []
+    begun, let, asked = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def effect(n: int) -> str:
+        """Have an effect, once let through."""
+        begun.set()
+        await let.wait()
+        ran.append(n)
+        return "done"
+
+    async def confirm(*_: Any) -> bool:
+        asked.set()
+        await let.wait()
+        return True
+
+    by_person = waits_for == "person"
+    exclusive = "till" if waits_for in ("exclusive", "no ledger") else None
+    policy = RunPolicy(
+        max_concurrency=1 if waits_for == "bulkhead" else None,
+        ledger="off" if waits_for == "no ledger" else "on",
+    )
+    pipeline = Pipeline(
+        [tool(effect, exclusive=exclusive, risk="high" if by_person else "low")],
+        policies=Policies(policy),
+        state=f"sqlite:///{tmp_path}/state.db" if kept else None,
+        confirm=confirm,
+    )
+    key = {"idempotency-key": "k"}
+    async with listening(pipeline) as base, httpx.AsyncClient(base_url=base) as client:
+        if not by_person:
+            first = asyncio.ensure_future(call(client, "effect", {"n": 1}))
+            await begun.wait()
+        async with httpx.AsyncClient(base_url=base) as other:
+            gone = asyncio.ensure_future(
+                call(other, "effect", {"n": 2}, requestId="c2", headers=key)
+            )
+            await (asked.wait() if by_person else until(lambda: _in_flight(pipeline) == 2))
+            await asyncio.sleep(0.05)
+            gone.cancel()
+            await asyncio.gather(gone, return_exceptions=True)
+        await until(lambda: pipeline.trace.spans(call_id="c2"))
+        let.set()
+        if not by_person:
+            await first
+        again = await until_answered(lambda: call(client, "effect", {"n": 2}, headers=key))
+
+    assert (again.status_code, again.json()["text"]) == (200, "done")
+    assert ran == ([2] if by_person else [1, 2])
+
+
+def _in_flight(pipeline: Pipeline) -> int:
+    return pipeline._routes["effect"].in_flight
+
+
+async def until_answered(ask: Any) -> Any:
+    """Ask until the key is not that of a call that is still on its way out."""
+
+    async def other_than_running() -> Any:
+        found = await ask()
+        return None if found.status_code == 409 else found
+
+    return await until(other_than_running)
+
+
+async def test_what_came_of_a_call_is_kept_although_its_client_went_while_that_was_stored() -> None:
+    ran: list[int] = []
+
+    @tool(risk="low")
+    async def effect() -> str:
+        """Have an effect."""
+        ran.append(1)
+        return "done"
+
+    stored, key = asyncio.Event(), {"idempotency-key": "k"}
+    gateway = Gateway(Pipeline([effect]), GatewaySettings())
+
+    async def keep(*_: Any) -> None:
+        stored.set()
+        await asyncio.Event().wait()
+
+    gateway.calls.asked_before.keep = keep  # type: ignore[method-assign, assignment]  # a slow state
+    transport = httpx.ASGITransport(gateway)
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        gone = asyncio.ensure_future(call(client, "effect", {}, headers=key))
+        await stored.wait()
+        gone.cancel()
+        await asyncio.gather(gone, return_exceptions=True)
+        again = await call(client, "effect", {}, headers=key)
+
+    assert (again.status_code, again.json()["text"], ran) == (200, "done", [1])
+
+
+async def test_a_call_that_had_not_begun_when_the_gateway_had_to_end_is_told_so() -> None:
+    begun, asked = asyncio.Event(), []
+
+    async def effect(n: int) -> str:
+        """Have an effect."""
+        begun.set()
+        await asyncio.Event().wait()
+        return "done"
+
+    pipeline = Pipeline([tool(effect, exclusive="till", risk="low")])
+    async with httpx.AsyncClient() as client, listening(pipeline, drain_s=0.1) as base:
+        client.base_url = base
+        asked.append(asyncio.ensure_future(call(client, "effect", {"n": 1})))
+        await begun.wait()
+        asked.append(asyncio.ensure_future(call(client, "effect", {"n": 2})))
+        await until(lambda: _in_flight(pipeline) == 2)
+        serving = [asyncio.ensure_future(asyncio.wait(asked))]
+    await asyncio.gather(*serving)
+    told = [one.result() for one in asked]
+
+    assert [one.status_code for one in told] == [502, 503]
+    assert [one.json()["failure"]["mayHaveRun"] for one in told] == [None, False]
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        '{"to": "ada", "amount": 1}',
+        '{"amount":1,"to":"ada"}',
+        '{"amount":1.0,"to":"ada"}',
+        '"{\\"to\\": \\"ada\\", \\"amount\\": 1}"',
+    ],
+)
+async def test_the_same_call_under_a_key_may_be_written_in_another_way(same: str) -> None:
+    ran: list[float] = []
+
+    @tool(risk="low")
+    def pay(to: str, amount: float) -> str:
+        """Pay."""
+        ran.append(amount)
+        return "paid"
+
+    headers = {"idempotency-key": "k", "content-type": "application/json"}
+    async with asking([pay]) as client:
+        for arguments in ('{"to":"ada","amount":1}', same, '{"to":"ada","amount":1.01}'):
+            body = f'{{"tool":"pay","arguments":{arguments}}}'
+            answer = await client.post("/tools/call", content=body, headers=headers)
+            if arguments == same:
+                again = answer
+
+    assert (again.status_code, again.headers.get("idempotency-replayed")) == (200, "true")
+    assert (answer.status_code, ran) == (422, [1])
+
+
+@pytest.mark.parametrize(
+    ("first", "other"), [("null", "{}"), ("null", '""'), ("[1,]", "[1, ]"), ("{", "{ ")]
+)
+async def test_no_arguments_are_an_empty_object_and_text_that_is_none_is_itself(
+    first: str, other: str
+) -> None:
+    effects = _Effects()
+    effects.let.set()
+    async with asking([effects.tool]) as client:
+        for text in (first, other):
+            body = {"tool": "effect", "arguments": None if text == "null" else text}
+            answer = await client.post("/tools/call", json=body, headers={"idempotency-key": "k"})
+
+    if first == "null":
+        assert (answer.headers["idempotency-replayed"], effects.count) == ("true", 1)
+    else:
+        assert (answer.json()["failure"]["layer"], effects.count) == ("argument_check", 0)
 
 
 @pytest.mark.parametrize("session", [{"sessionId": "chat"}, {}])

@@ -138,6 +138,17 @@ def refusal(code: FailureCode, reason: str, message: str, **fields: Any) -> Answ
     return answer_of(result, request_id, headers=headers)
 
 
+def stops() -> Answer:
+    """Refuse what is not begun any more."""
+    return refusal(
+        FailureCode.RATE_LIMITED,
+        "overloaded",
+        "the gateway stops; nothing was run",
+        retry_after_s=1.0,
+        headers=((b"connection", b"close"),),
+    )
+
+
 def status_of(result: ToolResult) -> int:
     """Give the status that HTTP people expect."""
     failure = result.failure

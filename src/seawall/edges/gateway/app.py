@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route, Router
 
 from seawall.contract.failure import FailureCode
-from seawall.edges.gateway.answers import Answer, answer_of, json_answer, refusal
+from seawall.edges.gateway.answers import Answer, answer_of, json_answer, refusal, stops
 from seawall.edges.gateway.approvals import ApprovalDesk
 from seawall.edges.gateway.asked import Asked, Refused, bad_request
 from seawall.edges.gateway.calls import Calls
@@ -161,7 +161,7 @@ class Gateway:
     def _admit(self, asked: Asked) -> None:
         self._guard.admit(asked)
         if self._stopping and (asked.method == "POST" or asked.path == EVENTS):
-            raise Refused(_stops())
+            raise Refused(stops())
         if self._in_flight > self.settings.max_in_flight:
             said = f"the gateway serves {self.settings.max_in_flight} requests at once"
             raise Refused(refusal(FailureCode.RATE_LIMITED, "overloaded", said, retry_after_s=1.0))
@@ -294,16 +294,6 @@ def _whose(settings: GatewaySettings) -> dict[str, Any]:
     if settings.workers == 1:
         return {}
     return {"worker": settings.worker, "workers": settings.workers}
-
-
-def _stops() -> Answer:
-    return refusal(
-        FailureCode.RATE_LIMITED,
-        "overloaded",
-        "the gateway stops; nothing was run",
-        retry_after_s=1.0,
-        headers=((b"connection", b"close"),),
-    )
 
 
 def _one_worker_alone(name: str, workers: int) -> Answer:

@@ -19,7 +19,7 @@ from seawall.contract.errors import StoreUnavailable
 from seawall.contract.failure import FailureCode
 from seawall.contract.result import ToolResult
 from seawall.edges.gateway.answers import Answer, answer_of, approval_of, refusal
-from seawall.edges.gateway.kept_answers import REPLAYED, conflict
+from seawall.edges.gateway.kept_answers import KEYS_OF_A_CLIENT, REPLAYED, conflict, full
 from seawall.edges.gateway.state_answers import Held, unavailable
 from seawall.pipeline.foreign import log
 
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from seawall.edges.gateway.kept_answers import Key
     from seawall.orchestration.pipeline import Pipeline
     from seawall.stores.sql_ledger import SqlLedger
-
-MAX_ENTRIES = 20_000
 
 _SAID = {
     ApprovalStatus.PENDING: "waits for a person's approval",
@@ -50,7 +48,8 @@ class AskedBefore:
     def __init__(self, pipeline: Pipeline, keep_s: float) -> None:
         self._pipeline = pipeline
         self._keep_s = keep_s
-        self._entries: OrderedDict[Key, _Entry] = OrderedDict()
+        self._clients: dict[str, OrderedDict[str, _Entry]] = {}
+        """Of each client, what was asked longest ago first."""
         self._keeping: set[asyncio.Task[Answer | None]] = set()
         state = pipeline.state
         self._ledger: SqlLedger | None = None if state is None else state.answers
@@ -60,8 +59,9 @@ class AskedBefore:
         if not self._pipeline.approvals.enabled:
             return None
         try:
-            entry = self._entries.get(key) or await self._kept(key, payload, about)
-            if entry is None or entry.until <= self._pipeline.clock.now():
+            entry = self._known(key) or await self._kept(key, payload, about)
+            if entry is None:
+                self._check_room(key, about)
                 return None
             if entry.payload != payload:
                 return conflict(about)
@@ -101,11 +101,11 @@ class AskedBefore:
         try:
             instead = await self._begun(ledger, key, payload, result, about)
         except StoreUnavailable as error:
-            self._entries.pop(key, None)
+            self._forget(key)
             await self._withdrawn(approval)
             raise Held(unavailable(about)) from error
         if instead is not None:
-            self._entries.pop(key, None)
+            self._forget(key)
             await self._withdrawn(approval)
         return instead
 
@@ -116,20 +116,42 @@ class AskedBefore:
 
     def stands_for(self, key: Key) -> bool:
         """Whether a key is known here to stand for an approval, so that nothing ran under it."""
-        entry = self._entries.get(key)
-        return entry is not None and entry.until > self._pipeline.clock.now()
+        return self._known(key) is not None
 
     def remember(self, key: Key, payload: Digest, approval: str) -> None:
         """Let a key stand for an approval, in this process."""
         self._remember(key, payload, approval)
 
     def _remember(self, key: Key, payload: Digest, approval: str) -> _Entry:
-        until = self._pipeline.clock.now() + self._keep_s
-        entry = self._entries[key] = _Entry(approval, payload, until)
-        self._entries.move_to_end(key)
-        if len(self._entries) > MAX_ENTRIES:
-            self._entries.popitem(last=False)
+        client, name = key
+        entry = _Entry(approval, payload, self._pipeline.clock.now() + self._keep_s)
+        own = self._clients.setdefault(client, OrderedDict())
+        own[name] = entry
+        own.move_to_end(name)
+        if self._ledger is not None and len(own) > KEYS_OF_A_CLIENT:
+            own.popitem(last=False)
         return entry
+
+    def _forget(self, key: Key) -> None:
+        client, name = key
+        self._clients.get(client, OrderedDict()).pop(name, None)
+
+    def _known(self, key: Key) -> _Entry | None:
+        """Look into memory, where what is over is dropped."""
+        client, name = key
+        own, now = self._clients.get(client), self._pipeline.clock.now()
+        if own is None:
+            return None
+        while own and next(iter(own.values())).until <= now:
+            own.popitem(last=False)
+        return own.get(name)
+
+    def _check_room(self, key: Key, about: dict[str, str]) -> None:
+        """Refuse a new key where memory is all there is, and the client's part of it is full."""
+        own = self._clients.get(key[0])
+        if self._ledger is None and own is not None and len(own) >= KEYS_OF_A_CLIENT:
+            first = next(iter(own.values()))
+            raise Held(full(about, first.until - self._pipeline.clock.now()))
 
     async def _kept(self, key: Key, payload: Digest, about: dict[str, str]) -> _Entry | None:
         """Look into the state; remembers what is there."""

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from seawall.contract.failure import FailureCode
-from seawall.edges.gateway.answers import CLIENT_GONE, STOPPED, Answer, answer_of, refusal
+from seawall.edges.gateway.answers import (
+    CLIENT_GONE,
+    STOPPED,
+    Answer,
+    answer_of,
+    approval_of,
+    refusal,
+    stops,
+)
 from seawall.edges.gateway.asked import Refused, bad_request, identifier
 from seawall.edges.gateway.asked_before import AskedBefore
 from seawall.edges.gateway.kept_answers import REPLAYED, KeptAnswers
@@ -20,6 +28,8 @@ from seawall.edges.gateway.sessions import Sessions
 from seawall.edges.gateway.state_answers import Held, StateAnswers, ledger_replay
 from seawall.edges.gateway.stream import Stream, event_of
 from seawall.edges.requests import Gone, ended_first
+from seawall.pipeline.arguments.reading.text import ArgumentTextFault, parse_arguments
+from seawall.pipeline.breaking_off import had_begun
 from seawall.pipeline.clock import Deadlines, SystemClock
 
 if TYPE_CHECKING:
@@ -95,12 +105,12 @@ class Calls:
         self._unwatched.enter(watch)
         try:
             return await work
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as error:
             if watch.saw_it_go():
                 raise Gone from None
             if not self.stopping:
                 raise
-            return call.broken_off()
+            return call.broken_off() if call.began(error) else stops()
         finally:
             self._unwatched.leave(watch)
             self._attending.discard(watch)
@@ -213,7 +223,9 @@ class _Call:
         "_kept",
         "_kept_for_all",
         "_key",
+        "_may_have_begun",
         "_pipeline",
+        "_result",
         "_session",
         "_tool",
     )
@@ -235,6 +247,8 @@ class _Call:
         self._session = calls.sessions.session_of(self._client, session_id)
         self._arguments = _given(body.arguments)
         self._tool = self._pipeline.registry.get(body.tool)
+        self._may_have_begun = False
+        self._result: ToolResult | None = None
 
     @property
     def detached(self) -> bool:
@@ -244,12 +258,15 @@ class _Call:
     async def run(self, on_progress: Progress | None) -> Answer:
         """Run it; under an idempotency key only if that was not done already."""
         if not self._key:
-            return self._answer(await self._result(on_progress))
+            return self._answer(await self._ran(on_progress))
         key = (self._client, self._key)
         self._id = self._id or self._pipeline.new_key()  # known before it runs, to be given again
         about = {"request_id": self._id, "tool": self._body.tool}
-        digest = self._pipeline.digester.of_any(f"gateway {self._body.tool}", self._arguments)
-        instead = self._kept.begin(key, digest, **about)
+        digest = self._pipeline.digester.of_any(
+            f"gateway {self._body.tool}", _meant(self._arguments)
+        )
+        spare = self._kept_for_all.is_durable or self._may_be_repeated
+        instead = self._kept.begin(key, digest, spare=spare, **about)
         if instead is not None:
             return instead
         self._pipeline.approvals.withdrawing.forget_key(*key)
@@ -261,26 +278,44 @@ class _Call:
         except Held as held:
             self._kept.forget(key)
             return held.answer
-        except BaseException:
-            self._was_broken_off(key, digest)
+        except BaseException as error:
+            self._was_broken_off(key, digest, error, about)
             raise
         if instead is not None:
             self._kept.forget(key)
             return instead
+        return self._settle(key, digest, result, about)
+
+    @property
+    def _may_be_repeated(self) -> bool:
+        return self._tool is not None and self._tool.retry_safe
+
+    def _settle(
+        self, key: Key, payload: Digest, result: ToolResult, about: dict[str, str]
+    ) -> Answer:
         answer = self._answer(result)
         if result.failure is None or result.failure.may_have_run is not False:
-            self._kept.keep(key, answer)
+            self._kept.keep(key, answer, **about)
         else:
-            self._ran_nothing(key, digest)
+            self._ran_nothing(key, payload)
         return answer
 
-    def _was_broken_off(self, key: Key, payload: Digest) -> None:
-        """Say under its key what is true of a call that nobody saw the end of."""
+    def _was_broken_off(
+        self, key: Key, payload: Digest, error: BaseException, about: dict[str, str]
+    ) -> None:
+        """Say under its key what is true of a call whose end the client did not see."""
+        result = self._result
         waited = self._asked_before.stands_for(key) or self._ending(key) is not None
-        if waited or (self._tool is not None and self._tool.retry_safe):
+        if result is not None and approval_of(result) is None:
+            self._settle(key, payload, result, about)
+        elif waited or self._may_be_repeated or not self.began(error):
             self._ran_nothing(key, payload)
         else:
-            self._kept.keep(key, _unknown(self._id, self._body.tool))
+            self._kept.keep(key, _unknown(self._id, self._body.tool), **about)
+
+    def began(self, error: BaseException) -> bool:
+        """Whether what broke it off may have come after its tool began."""
+        return self._may_have_begun and had_begun(error)
 
     def _ran_nothing(self, key: Key, payload: Digest) -> None:
         """Let a key be used again: at once, or when the request of its call is taken back.
@@ -316,12 +351,12 @@ class _Call:
         """Run it, unless another worker has; tools with a ledger ask that themselves."""
         tool = self._tool
         if tool is None or not self._kept_for_all.keeps(tool):
-            return await self._result(on_progress)
+            return await self._ran(on_progress)
         begun = await self._kept_for_all.begin(key, payload, tool, self._id)
         try:
-            result = await self._result(on_progress)
-        except BaseException:
-            if self._ending(key) is None:
+            result = await self._ran(on_progress)
+        except BaseException as error:
+            if self._ending(key) is None and self.began(error):
                 begun.broken_off()
             else:
                 self._afterwards(key, lambda _: begun.ran_nothing())
@@ -336,9 +371,10 @@ class _Call:
         """Say that the gateway ended before the call did."""
         return _unknown(self._id, self._body.tool, "the gateway was stopped")
 
-    def _result(self, on_progress: Progress | None) -> Coroutine[Any, Any, ToolResult]:
+    async def _ran(self, on_progress: Progress | None) -> ToolResult:
         body = self._body
-        return self._pipeline.call(
+        self._may_have_begun = True
+        self._result = await self._pipeline.call(
             body.tool,
             self._arguments,
             call_id=self._id,
@@ -348,6 +384,7 @@ class _Call:
             idempotency_key=self._key or None,
             on_progress=on_progress,
         )
+        return self._result
 
     def _answer(self, result: ToolResult) -> Answer:
         earlier = ledger_replay(result) if self._key else None
@@ -367,6 +404,16 @@ def _given(raw: msgspec.Raw) -> str | None:
     except (UnicodeDecodeError, msgspec.DecodeError) as error:
         # Read late: the decoder of the body skips them without a look inside.
         raise Refused(bad_request(f"arguments cannot be read: {error}")) from error
+
+
+def _meant(arguments: str | None) -> Any:
+    """Give what arguments say, so that the order of members and blanks make no other call."""
+    if arguments is None:
+        return {}
+    try:
+        return parse_arguments(arguments, repair=False)[0]
+    except ArgumentTextFault:
+        return arguments
 
 
 def _check_seconds(seconds: float, name: str) -> None:

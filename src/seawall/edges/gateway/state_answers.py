@@ -41,6 +41,11 @@ class StateAnswers:
         self._keep_s = keep_s
         self._ledger: SqlLedger | None = None if pipeline.state is None else pipeline.state.answers
 
+    @property
+    def is_durable(self) -> bool:
+        """Whether keys outlive the process, here or in a tool's own ledger."""
+        return self._ledger is not None
+
     def keeps(self, tool: Tool | None) -> bool:
         """Whether keys of this tool's calls are kept here, and not by its own ledger."""
         policy = None if tool is None else self._pipeline.policy_of(tool.name)
