@@ -1,6 +1,7 @@
 import asyncio
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,8 @@ from seawall import (
     Annotations,
     Answer,
     Decision,
+    Defer,
+    Deny,
     Digest,
     Hook,
     Outcome,
@@ -20,12 +23,14 @@ from seawall import (
     Policies,
     RiskPolicy,
     Session,
+    Stop,
     StoreUnavailable,
     Tool,
     ToolFailed,
     open_state,
 )
 from seawall.contract.audit import AuditEntry, AuditKind
+from seawall.layers.risk_rules import ArgumentRule, RuledPolicy
 from seawall.pipeline.recorder import Finished
 from seawall.policy.settings import AuditSettings
 from seawall.recording.audit import BATCH_S, MAX_BATCH, MAX_PAUSE_S, MAX_QUEUED, Audit
@@ -280,14 +285,97 @@ async def test_who_decided_is_kept(
     assert why in entry.get("why", "")
 
 
-async def test_a_policy_that_decides_by_the_call_is_named_with_its_reason() -> None:
-    class ByAmount:
-        def decide(self, _: Any) -> Decision:
-            return Decision(Action.DENY, "too much")
+class ByAccount:
+    """A policy of a program's own, whose reasons repeat arguments."""
 
+    def decide(self, prepared: Any) -> Decision:
+        action = Action(prepared.arguments["action"])
+        return Decision(action, f"the account {prepared.arguments['iban']} was looked at")
+
+
+SECRET = "DE-SECRET-1"
+
+
+def _is_kept(folder: Path) -> bool:
+    """Whether the secret stands readable in any file of a state."""
+    return any(SECRET.encode() in file.read_bytes() for file in folder.iterdir())
+
+
+@pytest.mark.parametrize("action", ["allow", "ask", "deny"])
+async def test_what_a_policy_of_a_programs_own_says_is_kept_sealed(
+    tmp_path: Path, action: str
+) -> None:
+    async with open_state(f"sqlite:///{tmp_path}/state.db") as state:
+        pipeline = Pipeline(
+            [scripted(name="pay", annotations=DANGEROUS)], state=state, risk=ByAccount()
+        )
+        async with pipeline:
+            first = await pipeline.call("pay", {"iban": SECRET, "action": action})
+            if action == "ask":
+                assert first.metadata is not None
+                await pipeline.approvals.approve(first.metadata["approval_id"], by="ada")
+                await pipeline.resume(first.metadata["approval_id"])
+        records = [record async for record in state.audit.records()]
+        whys = {
+            state.audit.why(record) for record in records if "why_sealed" in json.loads(record.text)
+        }
+        assert (await state.audit.verify()).sound
+
+    assert whys == {f"the account {SECRET} was looked at"}
+    assert not _is_kept(tmp_path)
+    assert not any("why" in json.loads(record.text) for record in records)
+
+
+@pytest.mark.parametrize("said", [Deny, Defer, Abort, Stop])
+async def test_what_a_hook_says_of_a_call_is_kept_sealed(tmp_path: Path, said: Any) -> None:
+    class Looks(Hook):
+        async def before(self, call: Any) -> Any:
+            return said(f"not to {call.arguments['iban']}")
+
+    async with open_state(f"sqlite:///{tmp_path}/state.db") as state:
+        async with Pipeline([scripted(name="pay")], state=state, hooks=[Looks()]) as pipeline:
+            await pipeline.turn([("pay", {"iban": SECRET})])
+        assert (await state.audit.verify()).entries
+
+    assert not _is_kept(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["allow", "deny"])
+async def test_what_a_program_said_of_a_tool_for_a_session_is_kept_sealed(
+    tmp_path: Path, kind: str
+) -> None:
+    session = Session("s")
+    getattr(session.permissions, kind)("pay", f"as for {SECRET}")
+    async with open_state(f"sqlite:///{tmp_path}/state.db") as state:
+        async with Pipeline([scripted(name="pay")], state=state) as pipeline:
+            await pipeline.call("pay", session=session)
+        records = [record async for record in state.audit.records()]
+        assert {state.audit.why(record) for record in records} - {""} == {f"as for {SECRET}"}
+
+    assert not _is_kept(tmp_path)
+
+
+async def test_without_a_key_what_foreign_code_said_is_left_out() -> None:
     async with open_state() as state:
-        pipeline = Pipeline([scripted(name="pay")], state=state, risk=ByAmount())
-        await pipeline.call("pay")
+        pipeline = Pipeline([scripted(name="pay")], state=state, risk=ByAccount())
+        await pipeline.call("pay", {"iban": SECRET, "action": "deny"})
+
+        (entry,) = await entries_of(state)
+
+    assert (entry["by"], entry["outcome"]) == ("policy", "denied")
+    assert "why" not in entry
+    assert SECRET not in json.dumps(entry)
+
+
+async def test_what_rules_of_a_policy_file_say_stays_readable(tmp_path: Path) -> None:
+    rule = ArgumentRule(
+        tool="pay", argument="/amount", above=10, decide=Action.DENY, reason="too much"
+    )
+    async with open_state(f"sqlite:///{tmp_path}/state.db") as state:
+        pipeline = Pipeline(
+            [scripted(name="pay")], state=state, risk=RuledPolicy(RiskPolicy(), [rule])
+        )
+        await pipeline.call("pay", {"amount": 11})
 
         (entry,) = await entries_of(state)
 

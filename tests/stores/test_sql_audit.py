@@ -6,12 +6,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from sqlalchemy import text
 from tests.stores.test_database import database_of
 
-from seawall.contract.audit import AuditEntry, AuditKind, AuditMark, AuditReport
-from seawall.contract.errors import StoreUnavailable
+from seawall.contract.audit import AuditEntry, AuditKind, AuditMark, AuditReport, Private
+from seawall.contract.errors import SealBroken, StoreUnavailable
 from seawall.stores import State, open_state
 from seawall.stores.chain import BEGINNING, MAX_FAULTS, MAX_TEXT, Chain
 from seawall.stores.keys import VARIABLE
@@ -224,6 +225,36 @@ async def test_texts_are_cut_and_no_text_is_refused(state_url: str) -> None:
         assert len(found[0]["why"]) == MAX_TEXT
         assert found[1]["why"] == "\0\ud800'; --"
         assert (await state.audit.verify()).sound
+
+
+async def test_a_private_reason_is_opened_with_its_key_and_in_its_place_alone(
+    state_url: str,
+) -> None:
+    async with open_state(state_url, key=KEY) as state:
+        await state.audit.append(
+            [entry(1, why=Private("x" * 5_000)), entry(2, why=Private("\ud800"))]
+        )
+        first, second = [record async for record in state.audit.records()]
+        assert len(state.audit.why(first)) == MAX_TEXT
+        assert state.audit.why(second) == "\ud800"
+        assert "why" not in json.loads(first.text)
+        with pytest.raises(SealBroken):
+            state.audit.why(msgspec.structs.replace(first, seq=2))
+        with pytest.raises(SealBroken):
+            state.audit.why(msgspec.structs.replace(first, text="[]"))
+        assert (await state.audit.verify()).sound
+    async with open_state(state_url, key=bytes(32)) as other:
+        with pytest.raises(SealBroken):
+            other.audit.why(first)
+
+
+async def test_a_private_reason_that_is_blank_is_none(state_url: str) -> None:
+    async with open_state(state_url, key=KEY) as state:
+        await state.audit.append([entry(1, why=Private(""))])
+        (record,) = [record async for record in state.audit.records()]
+
+        assert state.audit.why(record) == ""
+        assert "why_sealed" not in json.loads(record.text)
 
 
 WRITE = """

@@ -22,6 +22,16 @@ class AuditKind(StrEnum):
     """Entries that could not be kept; `outcome` says how many."""
 
 
+class Private(str):
+    """Text that foreign code made, and so may repeat arguments: it is kept sealed, or not at all.
+
+    For why something was decided: policies, sessions and hooks of a program's own say that as they
+    like.
+    """
+
+    __slots__ = ()
+
+
 class AuditEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One thing that happened. Holds no arguments and no results; texts are cut to 300."""
 
@@ -42,6 +52,7 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     by: str = ""
     """Who decided: `policy`, `session`, `person`, `approval`, or a name."""
     why: str = ""
+    """A `Private` one is sealed where there is a key, as `why_sealed`, and left out where not."""
     digest: str = ""
     """Fingerprint of the arguments."""
     about: str = ""

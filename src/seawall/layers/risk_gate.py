@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from seawall.contract.audit import Private
 from seawall.contract.decision import Action, Decision
 from seawall.contract.errors import ConfigurationError, Fault
 from seawall.contract.failure import REASONS
 from seawall.contract.result import ToolResult
 from seawall.layers.risk_policies import AllowlistPolicy, CallPolicy, RiskPolicy
 from seawall.layers.risk_questions import (
+    STANDING,
     Answer,
     Confirm,
     NoAnswer,
@@ -112,6 +114,7 @@ class RiskGate(Fitted):
         action = None if self._fixed is None else self._fixed.action
         self._open = action is Action.ALLOW
         self._may_be_allowed = self._open or action is Action.ASK
+        self._knows_arguments = type(gate.policy) not in _OURS
         self._by_policy = ("policy", "" if self._fixed is None else self._fixed.reason)
         self._later = None if self._shadow else gate.later
         self._questions: Questions | None = None
@@ -144,7 +147,7 @@ class RiskGate(Fitted):
         else:
             clear = self._may_be_allowed and standing.action is Action.ALLOW
         if clear:
-            call.decided = self._by_policy if standing is None else ("session", standing.reason)
+            call.decided = self._by_policy if standing is None else _by_session(standing)
             return proceed(call)
         return self._gated(call, proceed)
 
@@ -165,7 +168,7 @@ class RiskGate(Fitted):
     async def _refusal(self, call: Invocation) -> ToolResult | None:
         standing = self._standing(call)
         if standing is not None:
-            call.decided = ("session", standing.reason)
+            call.decided = _by_session(standing)
             if standing.action == Action.DENY:
                 return self._refused(call, "approval_denied", standing.reason)
         decision = self._fixed
@@ -182,13 +185,13 @@ class RiskGate(Fitted):
         self, call: Invocation, decision: Decision, standing: Decision | None
     ) -> ToolResult | None:
         if decision is not standing:
-            call.decided = ("policy", decision.reason)
+            call.decided = ("policy", self._why(decision))
         if decision.action is Action.DENY:
             return self._refused(call, "denied_by_policy", decision.reason)
         if decision.action is Action.ALLOW:
             return None
         if APPROVED in call.verdicts:
-            call.decided = ("approval", decision.reason)
+            call.decided = ("approval", self._why(decision))
             return None
         return call.prepared() or await self._asked(call, decision)
 
@@ -207,6 +210,9 @@ class RiskGate(Fitted):
         if outcome in (Answer.ALLOW_ONCE, Answer.ALLOW_SESSION):
             return None
         return self._refused(call, *_SAID[outcome])
+
+    def _why(self, decision: Decision) -> str:
+        return Private(decision.reason) if self._knows_arguments else decision.reason
 
     def _on_ask(self) -> None:
         self._count(self.name, "asked")
@@ -250,10 +256,19 @@ _GUIDANCE = {
 }
 
 
+_OURS = (RiskPolicy, AllowlistPolicy, RuledPolicy)
+"""What these say is made of tools and of what an operator wrote, never of arguments."""
+
+
+def _by_session(standing: Decision) -> tuple[str, str]:
+    said = standing.reason
+    return "session", said if said in STANDING else Private(said)
+
+
 def _fixed(policy: CallPolicy, tool: Tool) -> Decision | None:
     """Decide for all calls of a tool, if the policy is known to look at the tool alone."""
     # By exact type: a subclass may decide by the arguments.
-    if type(policy) in (RiskPolicy, AllowlistPolicy, RuledPolicy):
+    if type(policy) in _OURS:
         known: Any = policy
         decision: Decision | None = known.for_tool(tool)
         return None if decision is None else _spared(decision, None, tool)

@@ -21,6 +21,8 @@ import msgspec
 from seawall.contract.decision import Action, Decision, Prepared
 from seawall.pipeline.digest import canonical_text
 from seawall.pipeline.foreign import guarded, log, log_frames
+from seawall.pipeline.session import ALLOWED as ALLOWED_BY_PROGRAM
+from seawall.pipeline.session import DENIED as DENIED_BY_PROGRAM
 
 if TYPE_CHECKING:
     from seawall.contract.tool import Tool
@@ -36,6 +38,12 @@ Confirm = Callable[[Prepared, Decision], Any]
 One that waits must be async, else it holds up the event loop. True and "yes" are ALLOW_ONCE, False
 and "no" are DENY; an answer may also be given by its name. Anything else refuses the call.
 """
+
+
+ALLOWED = "a person allowed it for this session"
+DENIED = "a person denied it for this session"
+STANDING = frozenset({ALLOWED, DENIED, ALLOWED_BY_PROGRAM, DENIED_BY_PROGRAM})
+"""What we say ourselves of an answer that stands."""
 
 
 class Asker(Protocol):
@@ -300,8 +308,7 @@ class Questions:
 
     def _remember(self, call: Invocation, outcome: Outcome) -> None:
         if outcome is Answer.DENY:
-            why = "a person denied it for this session"
-            call.session.permissions.deny(self._tool.name, why)
+            call.session.permissions.deny(self._tool.name, DENIED)
         elif outcome is Answer.ALLOW_SESSION and self._standing(call) is None:
             self._allow(call)
 
@@ -312,7 +319,7 @@ class Questions:
         definitions = [_fingerprint(self._tool)]
         if former is not None and standing is not None and former.standing is standing:
             definitions = [*former.definitions, *definitions][-MAX_DEFINITIONS:]
-        permissions.allow(name, "a person allowed it for this session")
+        permissions.allow(name, ALLOWED)
         every[name] = _Allowed(permissions.decision(name), definitions)
 
 

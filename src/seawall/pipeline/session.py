@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+ALLOWED, DENIED = "allowed for this session", "denied for this session"
+
+
 class Permissions:
     """A person's standing answers for one session, by tool name."""
 
@@ -21,11 +24,11 @@ class Permissions:
         self.answers: dict[str, Decision] = {}
         """By tool name. To look at: a look costs a call less than `decision`."""
 
-    def allow(self, tool: str, reason: str = "allowed for this session") -> None:
+    def allow(self, tool: str, reason: str = ALLOWED) -> None:
         """Let the tool run without being asked about."""
         self.answers[tool] = Decision(Action.ALLOW, reason)
 
-    def deny(self, tool: str, reason: str = "denied for this session") -> None:
+    def deny(self, tool: str, reason: str = DENIED) -> None:
         """Refuse the tool without asking."""
         self.answers[tool] = Decision(Action.DENY, reason)
 

@@ -18,9 +18,9 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
-from seawall.contract.audit import AuditEntry, AuditKind
+from seawall.contract.audit import AuditEntry, AuditKind, Private
 from seawall.contract.errors import StoreUnavailable
-from seawall.contract.failure import FailureCode
+from seawall.contract.failure import REASONS, FailureCode
 from seawall.contract.span import Outcome
 from seawall.pipeline.foreign import guarded_async, log, type_name
 from seawall.pipeline.recorder import Finished, ToolRecorder
@@ -37,6 +37,9 @@ MAX_BATCH = 500
 MAX_QUEUED = 10_000
 MAX_PAUSE_S = 2.0
 """The longest pause before the next try, while the store does not answer."""
+
+_OF_TURNS = frozenset({"", "every result asked for the end", *REASONS})
+"""Why a turn ended, where that was not said by a hook, a judge, or about one request."""
 
 _WAITED_FOR = frozenset({"person", "approval"})
 
@@ -92,7 +95,7 @@ class Audit:
         end = ["error", ""]
 
         def ended(status: str, reason: str) -> None:
-            end[:] = status, reason
+            end[:] = status, reason if reason in _OF_TURNS else Private(reason)
 
         try:
             yield ended

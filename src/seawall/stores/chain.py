@@ -7,23 +7,37 @@ Without a key it is a plain SHA-256, which shows mistakes but not a forger who w
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import hmac
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from seawall.contract.audit import AuditEntry, AuditFault, AuditMark, AuditRecord, AuditReport
+from seawall.contract.audit import (
+    AuditEntry,
+    AuditFault,
+    AuditMark,
+    AuditRecord,
+    AuditReport,
+    Private,
+)
+from seawall.contract.errors import SealBroken
 from seawall.stores.keys import derived, id_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from seawall.stores.keys import Keys
+    from seawall.stores.seal import Seal
+
+T = TypeVar("T")
 
 MAX_TEXT = 300
 MAX_FAULTS = 20
+
+_SEALED = "why_sealed"
 
 BEGINNING = AuditMark(0, "")
 """What the first entry follows."""
@@ -32,18 +46,38 @@ BEGINNING = AuditMark(0, "")
 class Chain:
     """Makes and checks links."""
 
-    def __init__(self, keys: Keys | None) -> None:
+    def __init__(self, keys: Keys | None, seal: Seal | None = None) -> None:
+        self._seal = seal
         self._keys = {} if keys is None else {id_of(k).hex(): derived(k, "audit") for k in keys.all}
         self._current = next(iter(self._keys), "")
 
     def link(self, before: AuditMark, entry: AuditEntry) -> AuditRecord:
         """Put an entry behind another."""
+        seq = before.seq + 1
+        private = entry.why if isinstance(entry.why, Private) else None
+        if private is not None:
+            entry = msgspec.structs.replace(entry, why="")
         fields = {name: _cut(value) for name, value in msgspec.to_builtins(entry).items()}
-        fields["seq"] = seq = before.seq + 1
+        if private and self._seal is not None:
+            fields[_SEALED] = _sealed(self._seal, _cut(str(private)), seq)
+        fields["seq"] = seq
         fields["previous"] = before.hash
         text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
         key = self._current
         return AuditRecord(seq=seq, text=text, key=key, hash=self._hash(text, key) or "")
+
+    def why(self, record: AuditRecord) -> str:
+        """Tell what an entry says of why, opened if it is sealed; raises `SealBroken`."""
+        try:
+            fields = json.loads(record.text)
+            sealed = base64.b64decode(fields.get(_SEALED, ""))
+        except (ValueError, TypeError, AttributeError) as error:
+            raise SealBroken(f"entry {record.seq} cannot be read") from error
+        if not sealed:
+            return str(fields.get("why", ""))
+        if self._seal is None:
+            raise SealBroken("the state has no key to open this with")
+        return self._seal.open(sealed, _place(record.seq)).decode("utf-8", "surrogatepass")
 
     def _hash(self, text: str, key: str) -> str | None:
         """Hash a text; None without the key."""
@@ -149,7 +183,16 @@ class Checker:
             self._faults.append(AuditFault(seq, said))
 
 
-def _cut(value: object) -> object:
+def _cut(value: T) -> T | str:
     return (
         f"{value[: MAX_TEXT - 1]}…" if isinstance(value, str) and len(value) > MAX_TEXT else value
     )
+
+
+def _sealed(seal: Seal, text: str, seq: int) -> str:
+    closed = seal.close(text.encode("utf-8", "surrogatepass"), _place(seq))
+    return base64.b64encode(closed).decode()
+
+
+def _place(seq: int) -> str:
+    return f"audit:{seq}:why"

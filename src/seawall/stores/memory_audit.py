@@ -41,6 +41,10 @@ class MemoryAudit:
             if record.seq > after:
                 yield record
 
+    def why(self, record: AuditRecord) -> str:
+        """Tell why it was so; what foreign code said of it is not kept in memory."""
+        return self._chain.why(record)
+
     async def verify(self, expected: AuditMark | None = None) -> AuditReport:
         """Check what is kept."""
         checker = self._chain.checker(expected, start=self._cut)

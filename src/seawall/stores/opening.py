@@ -64,7 +64,7 @@ def _durable(
     seal = None if keys is None else Seal(keys)
     database = Database(address, clock, timeout_s=timeout_s)
     owners = Owners(database, clock, chance)
-    audit = SqlAudit(database, keys)
+    audit = SqlAudit(database, keys, seal)
     return State(
         address,
         clock,

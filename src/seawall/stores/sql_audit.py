@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from seawall.stores.database import Database
     from seawall.stores.keys import Keys
+    from seawall.stores.seal import Seal
 
 MAX_DOUBTFUL = 64
 """Batches that are remembered until they are given again."""
@@ -29,9 +30,9 @@ _PAGE = 1_000
 class SqlAudit:
     """Keeps entries for good."""
 
-    def __init__(self, database: Database, keys: Keys | None) -> None:
+    def __init__(self, database: Database, keys: Keys | None, seal: Seal | None = None) -> None:
         self._database = database
-        self._chain = Chain(keys)
+        self._chain = Chain(keys, seal)
         self._doubtful: dict[int, list[tuple[tuple[AuditEntry, ...], AuditMark]]] = {}
         """Entries whose commit was not answered, by the first one, and the mark they would have."""
 
@@ -114,6 +115,10 @@ class SqlAudit:
             for record in page:
                 yield record
             after = page[-1].seq
+
+    def why(self, record: AuditRecord) -> str:
+        """Tell why it was so, also where that is sealed; raises `SealBroken` without its key."""
+        return self._chain.why(record)
 
     async def verify(self, expected: AuditMark | None = None) -> AuditReport:
         """Read the whole log and find what was changed, removed or put elsewhere.

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import text
 from typer.testing import CliRunner, Result
 
-from seawall import AllowlistPolicy, Annotations, Pipeline, open_state
+from seawall import Action, AllowlistPolicy, Annotations, Decision, Pipeline, open_state
 from seawall.edges.cli.app import app
 from seawall.testing import scripted
 
@@ -207,3 +207,30 @@ def test_a_policy_opens_an_address_to_the_bundled_tool(tmp_path: Path) -> None:
     assert json.loads(run(*call).stdout)["failure"]["reason"] == "address_refused"
     opened = json.loads(run(*call, "--policy", str(policy)).stdout)
     assert opened["structured_content"]["reachable"] is False
+
+
+def test_what_is_sealed_is_shown_with_the_key_and_said_to_be_sealed_without(
+    tmp_path: Path,
+) -> None:
+    url = f"sqlite:///{tmp_path}/state.db"
+
+    class Mine:
+        def decide(self, prepared: Any) -> Decision:
+            return Decision(Action.DENY, f"not to {prepared.arguments['to']}")
+
+    async def fill() -> None:
+        async with Pipeline([scripted(name="pay")], state=url, risk=Mine()) as pipeline:
+            await pipeline.call("pay", {"to": "ada"})
+
+    asyncio.run(fill())
+    shown = run("audit", "show", "--state", url, "--json")
+    exported = run("audit", "export", "--state", url)
+    (tmp_path / "state.db.key").write_text("11" * 32 + "\n")
+    foreign = run("audit", "show", "--state", url, "--json")
+
+    assert [entry["why"] for entry in json.loads(shown.stdout)] == ["not to ada"]
+    assert "why_sealed" in exported.stdout
+    assert "ada" not in exported.stdout
+    assert [entry["why"] for entry in json.loads(foreign.stdout)] == [
+        "(sealed with a key that is not here)"
+    ]

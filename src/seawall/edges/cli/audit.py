@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from seawall.contract.audit import AuditMark
-from seawall.contract.errors import ConfigurationError, Fault
+from seawall.contract.errors import ConfigurationError, Fault, SealBroken
 from seawall.edges.cli.exits import Exit
 from seawall.stores.address import address_of
 from seawall.stores.opening import open_state
@@ -91,7 +91,7 @@ async def _newest(options: AuditOptions) -> list[dict[str, Any]]:
         async for record in state.audit.records():
             entry = _entry(record)
             if _is_wanted(entry, options):
-                kept.append(entry)
+                kept.append(_opened(entry, state, record))
     return list(kept)
 
 
@@ -115,6 +115,16 @@ def _entry(record: AuditRecord) -> dict[str, Any]:
     except ValueError:
         found = None
     return {**(found if isinstance(found, dict) else {"kind": "spoilt"}), "seq": record.seq}
+
+
+def _opened(entry: dict[str, Any], state: State, record: AuditRecord) -> dict[str, Any]:
+    """Show also why it was so where that is sealed."""
+    if entry.pop("why_sealed", None) is None:
+        return entry
+    try:
+        return {**entry, "why": state.audit.why(record)}
+    except SealBroken:
+        return {**entry, "why": "(sealed with a key that is not here)"}
 
 
 def _is_wanted(entry: dict[str, Any], options: AuditOptions) -> bool:
