@@ -84,6 +84,8 @@ class Fallback:
         """Call the other tool. Once it may have done something, so may the call."""
         if call.prepared() is not None:
             return None
+        if call.aside is not None:
+            call.aside.handed_on = True
         outer = _failing.set(_failing.get() | {call.tool.name})
         started, call.started = call.started, True
         try:

@@ -72,6 +72,7 @@ class Aside:
 
     __slots__ = (
         "carry",
+        "handed_on",
         "limit",
         "messages",
         "on_lost",
@@ -99,6 +100,8 @@ class Aside:
         """Whether a person approved it before: hooks have seen it then, and it waits no more."""
         self.carry: Any = None
         """The caller's own state, kept with an approval of this call."""
+        self.handed_on = False
+        """Whether another tool was called in its place, which may have had an effect."""
         self.on_lost: Callable[[], object] | None = None
         """Takes back what waits because of this call, if its caller is not told that it does."""
 

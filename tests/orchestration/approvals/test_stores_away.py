@@ -9,13 +9,13 @@ import pytest
 from tests.orchestration.approvals.conftest import Place, swap
 from tests.orchestration.approvals.test_resuming import approved, ends
 
-from seawall import Policies, Risk, RunPolicy
+from seawall import Policies, RunPolicy, Session
 from seawall.contract.approval import ApprovalStatus
 from seawall.contract.errors import StoreUnavailable
-from seawall.contract.failure import FailureCode
-from seawall.contract.result import ToolResult
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from seawall import Pipeline
 
 
@@ -67,25 +67,23 @@ async def test_a_call_that_could_not_be_begun_can_be_resumed(memory: Place) -> N
         assert ends(await pipeline.resume(batch_id)) == ["approval_used"]
 
 
-async def test_a_call_that_the_ledger_refused_can_be_resumed(memory: Place) -> None:
-    refusals = iter([True])
+async def test_a_call_that_the_ledger_refused_can_be_resumed(tmp_path: Path) -> None:
+    place = Place(None, f"sqlite:///{tmp_path}/state.db")
+    pipeline = place.pipeline()
+    batch_id = await approved(pipeline, session=Session("chat"))
+    assert pipeline.state is not None
+    ledger: Any = pipeline.state.ledger
 
-    async def refused_once(_: Any, context: Any) -> Any:
-        if next(refusals, False):
-            return ToolResult.failed(
-                FailureCode.EXECUTION_FAILED,
-                "away",
-                reason="ledger_unavailable",
-                may_have_run=False,
-            )
-        return "done"
+    async def away(*_: Any) -> None:
+        raise StoreUnavailable("there", "away", may_have_written=False)
 
-    memory.tools = [memory.tool("delete", refused_once, risk=Risk.HIGH)]
-    pipeline = memory.pipeline()
-    batch_id = await approved(pipeline, [("delete", {}, "a")])
-
+    begin = swap(ledger, "begin", away)
     assert ends(await pipeline.resume(batch_id)) == ["ledger_unavailable"]
+    swap(ledger, "begin", begin)
+
     assert ends(await pipeline.resume(batch_id)) == ["ok"]
+    assert len(place.effects) == 1
+    await place.close()
 
 
 @pytest.mark.parametrize("is_kept", [True, False])

@@ -37,6 +37,7 @@ from seawall.orchestration.approvals.transitions import (
     Tell,
     Withdraw,
     conflict,
+    is_untouched,
 )
 from seawall.orchestration.approvals.withdrawing import Withdrawing
 from seawall.pipeline.foreign import guarded_async, log
@@ -335,7 +336,7 @@ class Approvals:
         )
         written = 0
         for frozen in await self.store.page(closed=False, before=None, limit=MAX_LISTED):
-            if frozen.status(now) is ApprovalStatus.EXPIRED and frozen.taken is None:
+            if frozen.status(now) is ApprovalStatus.EXPIRED and is_untouched(frozen):
                 written += await self._expired(frozen)
         return written
 

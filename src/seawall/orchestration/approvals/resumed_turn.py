@@ -43,8 +43,12 @@ class Books(Protocol):
         """Write down that a call is about to run; the refusal if it may not."""
         ...
 
-    async def settle(self, position: int, result: ToolResult) -> None:
-        """Write down how it ended."""
+    async def settle(self, position: int, result: ToolResult, *, ran: bool) -> None:
+        """Write down how it ended; `ran` says whether anything of it was begun."""
+        ...
+
+    def not_begun(self, position: int) -> None:
+        """Take back that it is about to run: it is cancelled, and nothing of it was begun."""
         ...
 
 
@@ -69,12 +73,20 @@ class ResumedTurn(Turn):
             return planned.kept
         try:
             result = await super()._result(member, ticket)
-            await self._books.settle(member.position, result)
+            await self._books.settle(member.position, result, ran=self._has_run(member))
+        except BaseException:
+            if not self._has_run(member):
+                self._books.not_begun(member.position)
+            raise
         finally:
             begun = self._begun.pop(member.position, None)
             if begun is not None:
                 begun.free()
         return result
+
+    def _has_run(self, member: Member) -> bool:
+        call = self._calls.get(member)
+        return call is not None and (call.started or call.beside().handed_on)
 
     def _call(self, route: Route, member: Member, ticket: Ticket | None) -> Invocation:
         call = super()._call(route, member, ticket)

@@ -50,6 +50,7 @@ from seawall.pipeline.session import Session
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from seawall.contract.failure import Failure
     from seawall.contract.result import ToolResult
     from seawall.contract.turn import TurnEvent
     from seawall.orchestration.approvals.desk import Approvals
@@ -63,8 +64,8 @@ if TYPE_CHECKING:
 LEAVING_S = 1.0
 """How long a cancel is held up until the request is given back; that goes on in any case."""
 
-_LEFT = frozenset({"ledger_unavailable", "limiter_unavailable", "deadline_exceeded"})
-"""Of calls that were not run because a store was not there; they are for the next resume."""
+_FINAL = frozenset({"approval_used", "aborted", "not_executed"})
+"""Of calls that were not run and are not to be: another has them, or their turn was ended."""
 
 _PLANS = 5
 """How often a resume looks anew when others change the request while it looks."""
@@ -219,6 +220,11 @@ def kept_result(frozen: Frozen, position: int, envelope: Envelope) -> ToolResult
     return in_doubt(call) if call.end == "outcome_unknown" else unreadable(call)
 
 
+def _is_for_now(failure: Failure) -> bool:
+    """Whether a call that was refused before it ran may run another time."""
+    return failure.may_have_run is False and failure.reason not in _FINAL
+
+
 class Due(NamedTuple):
     """Something that happened and is still to be stored."""
 
@@ -251,7 +257,7 @@ class _Run:
         self._settled: set[int] = set()
         self._beginning: dict[int, asyncio.Future[Frozen]] = {}
         self._left: set[int] = set()
-        """Calls that were not run because a store was not there."""
+        """Calls that were not run: a store was not there, or something refused them for now."""
         self._due: deque[Due] = deque()
         """What the store has still to take, in this order."""
 
@@ -377,22 +383,35 @@ class _Run:
             may_have_run=False,
         )
 
-    async def settle(self, position: int, result: ToolResult) -> None:
-        """Keep how a call ended; later, if the store does not take it now."""
+    async def settle(self, position: int, result: ToolResult, *, ran: bool) -> None:
+        """Keep how a call ended; later, if the store does not take it now.
+
+        A refusal that ran nothing does not use the approval up: the call is for the next resume.
+        """
         self._settled.add(position)
         failure = result.failure
-        if failure is not None and failure.may_have_run is False and failure.reason in _LEFT:
+        if failure is not None and not ran and _is_for_now(failure):
             self._leave(position)
         if position in self._left:
             return
         end = "ok" if failure is None else failure.reason
         kept = self._envelope.put_result(position, "result", result)
         step = Settle(position, self._owner, end, now=self._clock.wall())
-        if self._due or not await self._written("settle", step, kept):
-            self._due.append(Due("settle", step, kept))
+        due = Due("settle", step, kept)
+        try:
+            if self._due or not await self._written(*due):
+                self._due.append(due)
+        except BaseException:
+            self._due.append(due)  # whoever is cancelled here: how it ended is known all the same
+            raise
+
+    def not_begun(self, position: int) -> None:
+        """Take back that a cancelled call was about to run."""
+        if position not in self._settled:
+            self._leave(position)
 
     def _leave(self, position: int) -> None:
-        """Let a call be as if it had not been begun: a store was not there, so it did not run."""
+        """Let a call be as if it had not been begun, as nothing of it ran."""
         if position not in self._left:
             self._left.add(position)
             step = NotBegun(position, self._owner, self._frozen.calls[position])
@@ -403,7 +422,7 @@ class _Run:
         call = self._frozen.calls[position]
         is_known = call.refused or call.twin_of is not None or call.ended is not None
         if not is_known and position not in self._settled:
-            await self.settle(position, result)
+            await self.settle(position, result, ran=False)
 
     async def _change(
         self, step: Transition, payloads: Mapping[str, bytes] | None = None

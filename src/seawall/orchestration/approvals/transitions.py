@@ -72,7 +72,8 @@ class Withdraw:
     def __call__(self, frozen: Frozen) -> Frozen:
         """Give the record withdrawn, unless it was run or refused before."""
         status = frozen.status(self._now)
-        if status not in (ApprovalStatus.PENDING, ApprovalStatus.APPROVED) or frozen.taken:
+        waits = status in (ApprovalStatus.PENDING, ApprovalStatus.APPROVED)
+        if not (waits and is_untouched(frozen)):
             raise conflict(frozen, status, "cannot be withdrawn any more")
         return replace(frozen, withdrawn=self._now, withdrawn_by=self._by)
 
@@ -112,9 +113,15 @@ class Expire:
         status = frozen.status(self._now)
         waits = status in (ApprovalStatus.PENDING, ApprovalStatus.APPROVED)
         over = status is ApprovalStatus.EXPIRED
-        if frozen.taken or not (over or (waits and self._at_once)):
+        if not is_untouched(frozen) or not (over or (waits and self._at_once)):
             raise conflict(frozen, status, "cannot expire now")
         return frozen if frozen.expired is not None else replace(frozen, expired=self._now)
+
+
+def is_untouched(frozen: Frozen) -> bool:
+    """Whether nothing of it ran, and nobody who took it may still begin: it was given back."""
+    has_run = any(call.begun is not None or call.ended is not None for call in frozen.calls)
+    return frozen.lease_until is None and frozen.finished is None and not has_run
 
 
 class Moved(ApprovalConflict):
