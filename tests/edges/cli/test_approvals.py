@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from seawall import Annotations, Pipeline, Session, tool
 from seawall.edges.cli.app import app
 from seawall.edges.cli.exits import Exit
 
@@ -80,6 +82,36 @@ def test_a_call_waits_is_approved_run_and_read(run: Run, tmp_path: Path) -> None
     shown = data(run("approvals", "show", batch_id, "--json"))
     assert (shown["status"], shown["approvals"][0]["decided_by"]) == ("done", "ada")
     assert shown["approvals"][0]["risk"] == "high"
+
+
+@pytest.mark.parametrize(("front", "is_read"), [("", True), ("gateway", False)])
+def test_a_look_from_here_reads_no_results_for_a_client_of_a_gateway(
+    run: Run, tmp_path: Path, *, front: str, is_read: bool
+) -> None:
+    async def there(work: Any) -> Any:
+        async with Pipeline([wipe], state=f"sqlite:///{tmp_path}/state.db") as pipeline:
+            return await work(pipeline)
+
+    @tool(annotations=Annotations.for_destroying())
+    async def wipe(path: str) -> str:
+        """Wipe."""
+        return f"wiped {path}"
+
+    async def ran(pipeline: Pipeline) -> str:
+        session = Session("chat")
+        session.front = front
+        waits = await pipeline.call("wipe", {"path": "/a"}, session=session)
+        assert waits.metadata is not None
+        batch_id: str = waits.metadata["approval_id"]
+        await pipeline.approvals.approve(batch_id)
+        await pipeline.resume(batch_id)
+        return batch_id
+
+    batch_id = asyncio.run(there(ran))
+
+    assert "wiped /a" in run("approvals", "outcome", batch_id).output
+    frozen = asyncio.run(there(lambda pipeline: pipeline.approvals.frozen(batch_id)))
+    assert (frozen.read is not None) is is_read
 
 
 def test_what_is_listed_and_shown_reads_well(run: Run) -> None:

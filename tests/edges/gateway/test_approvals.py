@@ -17,7 +17,16 @@ from tests.edges.gateway.serving import (
 )
 from tests.waiting import until
 
-from seawall import Annotations, ApprovalSettings, Pipeline, Registry, tool
+from seawall import (
+    Annotations,
+    ApprovalSettings,
+    Pipeline,
+    Policies,
+    Registry,
+    RunPolicy,
+    tool,
+)
+from seawall.testing import FakeClock
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -213,6 +222,58 @@ async def test_how_many_wait_and_how_long_is_in_the_metrics(client: httpx.AsyncC
     text = (await client.get("/metrics")).text
 
     assert "seawall_approvals_waiting 1.0" in text
+
+
+async def test_results_are_read_by_whoever_made_the_call_and_not_by_whoever_approves(
+    pipeline: Pipeline, client: httpx.AsyncClient
+) -> None:
+    address = await waiting(client)
+    await decided(client, address, "approve")
+
+    async def seen_by_approver() -> bool:
+        looked = await client.get(address, headers=bearer(APPROVER))
+        return bool(looked.json().get("results"))
+
+    async def is_read() -> bool:
+        frozen = await pipeline.approvals.frozen(address.rpartition("/")[2])
+        return frozen.read is not None
+
+    await until(seen_by_approver)
+    assert not await is_read()
+    await client.get(address)
+    assert await is_read()
+
+
+async def test_what_a_rate_refuses_after_its_approval_stays_approved_under_its_key(
+    tmp_path: Path,
+) -> None:
+    clock = FakeClock()
+    policies = Policies(RunPolicy(rate="1/minute"))
+    state = f"sqlite:///{tmp_path}/state.db"
+    pipeline = Pipeline(TOOLS, policies=policies, state=state, clock=clock)
+    async with pipeline, asking(pipeline=pipeline, **with_tokens(), token=CALLER) as client:
+        first = await waiting(client, headers={"Idempotency-Key": "1"})
+        second = await waiting(client, headers={"Idempotency-Key": "2"})
+        await decided(client, first, "approve")
+        await finished(client, first)
+        await decided(client, second, "approve")
+        refused = await finished(client, second)
+        again = await call(
+            client, "drop_table", {"name": "users"}, headers={"Idempotency-Key": "2"}
+        )
+        await clock.advance(61)
+        assert (await decided(client, second, "approve")).status_code == 200
+
+        async def done() -> dict[str, Any] | None:
+            found: dict[str, Any] = (await client.get(second)).json()
+            return found if found["status"] == "done" else None
+
+        ended = await until(done)
+
+    assert refused["status"] == "approved"
+    assert refused["results"][0]["failure"]["reason"] == "rate_limited"
+    assert (again.status_code, again.json()["approval"]) == (202, second)
+    assert ended["results"][0]["text"] == "users is gone"
 
 
 def test_the_tool_of_these_tests_needs_approval() -> None:

@@ -125,9 +125,18 @@ def fetched(desk: Desk, approval_id: str) -> Exit:
 
     async def work(state: State) -> Exit:
         async with Pipeline([], state=state) as pipeline:
-            return _results(desk, await pipeline.outcome(approval_id))
+            is_theirs = not await _is_of_an_edge(pipeline.approvals, approval_id)
+            return _results(desk, await pipeline.outcome(approval_id, read=is_theirs))
 
     return _with_state(desk, work)
+
+
+async def _is_of_an_edge(approvals: Approvals, approval_id: str) -> bool:
+    """Whether somebody else made the call, at a gateway: a look from here is not their reading."""
+    try:
+        return bool((await approvals.frozen(approval_id)).front)
+    except ApprovalNotFound:
+        return False
 
 
 def _at(desk: Desk, work: Callable[[Approvals], Awaitable[Exit]]) -> Exit:

@@ -130,7 +130,9 @@ class ApprovalDesk:
         if batch.status is ApprovalStatus.APPROVED and batch.id in self._resuming:
             shown["status"] = ApprovalStatus.TAKEN.value  # it is not written down yet
         if batch.status in _READABLE:
-            outcome = await _reached(self._pipeline.outcome(batch.id))
+            # Results are kept until whoever made the call has seen them, not whoever approves.
+            is_theirs = asked.client.name == batch.caller
+            outcome = await _reached(self._pipeline.outcome(batch.id, read=is_theirs))
             shown["results"] = _results(outcome)
         elif batch.id in self._refusals:
             shown["results"] = self._refusals[batch.id]
