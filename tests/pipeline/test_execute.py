@@ -545,3 +545,43 @@ async def test_what_a_failed_attempt_raised_is_gone_with_the_call() -> None:
             assert raised[0]() is None
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("later", [False, True])
+async def test_an_async_generator_that_never_waits_is_given_up_at_its_limit(later: bool) -> None:
+    ended: list[str] = []
+
+    async def endless(arguments: dict[str, Any], context: Any) -> AsyncIterator[str]:
+        try:
+            while True:
+                yield "item"
+        finally:
+            ended.append("closed")
+
+    def begun(arguments: dict[str, Any], context: Any) -> Any:
+        return endless(arguments, context)
+
+    executor: Any = begun if later else endless
+    tool = Tool("t", "", {"type": "object"}, executor, annotations=Annotations.for_reading())
+    pipeline = Pipeline([tool], policies=Policies(RunPolicy(timeout_s=0.05)))
+
+    result = await pipeline.call("t")
+
+    assert result.failure is not None
+    assert result.failure.reason == "attempt_timeout"
+    assert ended == ["closed"]
+
+
+async def test_an_async_generator_that_never_waits_can_be_cancelled() -> None:
+    async def endless(arguments: dict[str, Any], context: Any) -> AsyncIterator[str]:
+        while True:
+            yield "item"
+
+    pipeline = Pipeline([Tool("t", "", {"type": "object"}, endless)])
+    running = asyncio.ensure_future(pipeline.call("t"))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 SLICE_S = 0.01
-"""Seconds for which the iterators that an async tool gave keep others waiting."""
+"""Seconds for which iterators that an async tool gave, or is one, keep others waiting."""
 
 
 def executing(
@@ -164,7 +164,7 @@ def _runner(executor: Executor, workers: Callable[[], Workers], clock: Clock) ->
     plain = executor.func if isinstance(executor, functools.partial) else executor
     entry = getattr(plain, "__call__", None)  # noqa: B004  # the method is looked at, not called
     if inspect.isasyncgenfunction(plain) or inspect.isasyncgenfunction(entry):
-        return _streaming(executor)
+        return _streaming(executor, clock)
     return None
 
 
@@ -176,23 +176,30 @@ def _own(call: Invocation) -> Any:
     return bound.__class__(copied(bound)) if isinstance(bound, dict) else bound
 
 
-def _streaming(executor: Executor) -> Any:
+def _streaming(executor: Executor, clock: Clock) -> Any:
     async def run(call: Invocation, context: ToolContext) -> Any:
         call.started = call.begun = True
-        return await _last(executor(_own(call), context), context)
+        return await _last(executor(_own(call), context), context, clock)
 
     return run
 
 
-async def _last(items: AsyncIterator[Any], context: ToolContext) -> Any:
-    """Report each item but the last, which is the result."""
+async def _last(items: AsyncIterator[Any], context: ToolContext, clock: Clock) -> Any:
+    """Report each item but the last, which is the result.
+
+    One that gives its items without ever waiting lets others work, and a cancel come, in between.
+    """
     nothing = object()
     held: Any = nothing
+    now, began = clock.now, clock.now()
     try:
         async for item in items:
             if held is not nothing:
                 context.progress(_partial(held))
             held = item
+            if now() - began > SLICE_S:
+                await clock.sleep(0)
+                began = now()
     finally:
         close = getattr(items, "aclose", None)
         if close is not None:
@@ -229,7 +236,7 @@ def _in_thread(executor: Executor, workers: Callable[[], Workers], clock: Clock)
         except NoThread:
             return _no_thread(call)
         if inspect.isasyncgen(value):
-            return await _last(value, context)
+            return await _last(value, context, clock)
         return await value if inspect.isawaitable(value) else value
 
     return run
