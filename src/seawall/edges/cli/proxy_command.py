@@ -6,12 +6,15 @@ import logging
 import os
 import sys
 from pathlib import Path  # noqa: TC003  # typer reads the annotations
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from seawall.edges.cli.exits import Exit
 from seawall.edges.cli.options import PolicyOption, StateOption, configuration_errors
+
+if TYPE_CHECKING:
+    from seawall.policy.model import Policies
 
 TOKEN = "SEAWALL_PROXY_TOKEN"  # noqa: S105  # the name of a variable, no secret
 
@@ -101,23 +104,35 @@ def run_proxy(
         token = os.environ.pop(TOKEN, "")
         if token_file is not None:
             token = token_from(token_file)
+        policies = policies_from(policy)
         has_server = proxy(
             ProxyOptions(
                 command=tuple(command or ()),
                 url=url,
                 http=http,
-                policies=policies_from(policy),
+                policies=policies,
                 state=state_from(state),
                 trust_hints=trust_hints,
                 client_asks=client_asks,
                 pins=pins,
                 token=token or None,
+                environment=_for_servers(policies, state, token),
                 allowed_hosts=tuple(allow_host or ()),
                 allowed_origins=tuple(allow_origin or ()),
             )
         )
     if not has_server:
         raise typer.Exit(Exit.USAGE)
+
+
+def _for_servers(policies: Policies | None, state: str | None, token: str) -> dict[str, str]:
+    """Give the environment of the server: without what was told to us alone."""
+    from seawall.edges.mcp.proxy.environment import for_servers  # noqa: PLC0415  # not for --help
+
+    shared = None if policies is None else policies.shared
+    named = None if shared is None else shared.url_env
+    told = [state, token, None if shared is None else shared.url, os.environ.get(named or "")]
+    return for_servers(os.environ, told, [named])
 
 
 class _Printable(logging.Formatter):

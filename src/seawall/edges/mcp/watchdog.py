@@ -34,6 +34,7 @@ class Watchdog:
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
                 cwd="/",
+                env={},  # it needs nothing of ours
             )
 
     def dismiss(self) -> None:

@@ -18,7 +18,7 @@ from seawall.edges.mcp.watchdog import Watchdog
 from seawall.pipeline.foreign import log
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from seawall.edges.mcp.proxy.lines import Pausing
     from seawall.pipeline.clock import Clock
@@ -76,6 +76,7 @@ class Child(asyncio.SubprocessProtocol):
         command: Sequence[str],
         on_line: Callable[[bytes], None],
         on_gone: Callable[[str], None],
+        environment: Mapping[str, str] | None = None,
     ) -> Child:
         """Start a server; raises `ServerGone` if that cannot be done."""
         loop = asyncio.get_running_loop()
@@ -84,6 +85,7 @@ class Child(asyncio.SubprocessProtocol):
                 lambda: cls(on_line, on_gone),
                 *command,
                 stderr=None,
+                env=environment,
                 start_new_session=True,
                 preexec_fn=_dies_with(os.getpid()) if sys.platform == "linux" else None,
             )

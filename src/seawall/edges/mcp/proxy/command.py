@@ -67,6 +67,6 @@ async def _on_stdio(options: ProxyOptions, streams: Streams) -> None:
         return
     await serve(
         guard,
-        lambda attach: starting(options.command, guard.clock, attach=attach),
+        lambda attach: starting(options.command, guard.clock, options.environment, attach=attach),
         streams,
     )

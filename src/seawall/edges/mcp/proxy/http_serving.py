@@ -66,7 +66,7 @@ async def _serve(options: ProxyOptions, host: str, port: int) -> None:
     else:
         from seawall.edges.mcp.proxy.http_sessions import Sessions  # noqa: PLC0415  # only then
 
-        sessions = Sessions(guard, options.command)
+        sessions = Sessions(guard, options.command, options.environment)
         await _run(Shell(door, sessions), listening)
         await sessions.close()
     await guard.aclose()

@@ -22,12 +22,16 @@ from seawall.edges.mcp.proxy.sse import written
 from seawall.edges.mcp.proxy.stdio import starting
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from seawall.edges.mcp.proxy.exchange import Exchange
     from seawall.edges.mcp.proxy.guard import Guard
     from seawall.edges.mcp.proxy.http_client import Headers
     from seawall.edges.mcp.proxy.http_shell import Request
+    from seawall.edges.mcp.proxy.link import Server
+
+    Connect = Callable[[], Callable[[Link], Awaitable[Server]]]
+    """Gives what starts the server of one link."""
 
 MAX_SESSIONS = 64
 """Processes at once."""
@@ -66,10 +70,10 @@ class Outlet:
 class Session:
     """One client's session: its process, and the requests that are open."""
 
-    def __init__(self, guard: Guard, command: Sequence[str], session_id: str) -> None:
+    def __init__(self, guard: Guard, connect: Connect, session_id: str) -> None:
         self.id = session_id
         self.client = Client(guard.chance)
-        self.link = Link(guard, self.client, self._to_client, starting(command, guard.clock))
+        self.link = Link(guard, self.client, self._to_client, connect())
         self.outlets: dict[Any, Outlet] = {}
         self.stream: Outlet | None = None
         """The one on which the server speaks by itself."""
@@ -119,9 +123,9 @@ def _is_general(message: Message | None) -> bool:
 class Shared:
     """The process for requests that belong to no session."""
 
-    def __init__(self, guard: Guard, command: Sequence[str]) -> None:
+    def __init__(self, guard: Guard, connect: Connect) -> None:
         self.client = Client(guard.chance, stateless=True)
-        self.link = Link(guard, self.client, self._to_client, starting(command, guard.clock))
+        self.link = Link(guard, self.client, self._to_client, connect())
         self._outlets: dict[str, tuple[Any, Any, Outlet]] = {}
 
     def send(self, message: Message) -> tuple[str, Outlet]:
@@ -186,9 +190,14 @@ def _under(request_id: Any, message: Message) -> bytes:
 class Sessions:
     """Answers HTTP requests by processes."""
 
-    def __init__(self, guard: Guard, command: Sequence[str]) -> None:
+    def __init__(
+        self,
+        guard: Guard,
+        command: Sequence[str],
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self._guard = guard
-        self._command = command
+        self._connect: Connect = lambda: starting(command, guard.clock, environment)
         self._sessions: dict[str, Session] = {}
         self._shared: Shared | None = None
 
@@ -262,7 +271,7 @@ class Sessions:
         if len(self._sessions) >= MAX_SESSIONS:
             await request.refuse(503, f"there are {MAX_SESSIONS} sessions already")
             return None
-        session = Session(self._guard, self._command, self._guard.chance.token(16))
+        session = Session(self._guard, self._connect, self._guard.chance.token(16))
         self._sessions[session.id] = session
         return session
 
@@ -293,7 +302,7 @@ class Sessions:
             await request.whole(202, b"")
             return
         if self._shared is None:
-            self._shared = Shared(self._guard, self._command)
+            self._shared = Shared(self._guard, self._connect)
         request_id, outlet = self._shared.send(message)
         try:
             await while_listening(

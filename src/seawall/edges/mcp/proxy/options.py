@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -31,6 +31,8 @@ class ProxyOptions(msgspec.Struct, frozen=True, kw_only=True):
     state: State | None = None
     """Where approvals, effects and the audit log are kept; without it nothing is."""
     token: str | None = None
+    environment: Mapping[str, str] | None = None
+    """Of a server that is started; None: all of ours."""
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
 

@@ -15,7 +15,7 @@ from seawall.edges.mcp.proxy.link import Link
 from seawall.pipeline.foreign import log
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from seawall.edges.mcp.proxy.guard import Guard
     from seawall.edges.mcp.proxy.link import Server
@@ -40,14 +40,18 @@ class ChildServer:
 
 
 def starting(
-    command: Sequence[str], clock: Clock, *, attach: Callable[[Child], None] | None = None
+    command: Sequence[str],
+    clock: Clock,
+    environment: Mapping[str, str] | None = None,
+    *,
+    attach: Callable[[Child], None] | None = None,
 ) -> Callable[[Link], Awaitable[Server]]:
     """Give what starts the server of a link, within bounds; `attach` sees each process."""
     starts = Starts(clock)
 
     async def connect(link: Link) -> Server:
         await starts.take()
-        child = await Child.start(command, link.from_server, link.server_gone)
+        child = await Child.start(command, link.from_server, link.server_gone, environment)
         if attach is not None:
             attach(child)
         return ChildServer(child, clock)
