@@ -15,6 +15,7 @@ from tests.edges.gateway.serving import APPROVER, CALLER, bearer, call, listenin
 from tests.waiting import until
 
 from seawall import Annotations, ApprovalSettings, Pipeline, tool
+from seawall.edges.gateway.sessions import Sessions
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -155,4 +156,23 @@ async def test_a_key_stands_for_its_request_whoever_goes_while_that_is_written_d
         again = await answered(client)
 
         assert again.status_code == 202
+        assert await shop.statuses() == ["pending"]
+
+
+async def test_a_key_of_a_worker_that_ended_before_it_answered_stands_for_its_request(
+    tmp_path: Path,
+) -> None:
+    shop = Shop(f"sqlite:///{tmp_path}/state.db")
+    shop.holds = False
+    lost = Sessions(1).session_of("caller", "")
+    async with opened(shop) as (_, client):
+        waits = await shop.pipeline.call(
+            "pay", {"to": "ada"}, session=lost, idempotency_key=KEY["Idempotency-Key"]
+        )
+        assert waits.metadata is not None
+        asked = await call(client, "pay", {"to": "ada"}, headers=KEY)
+        again = await call(client, "pay", {"to": "ada"}, headers=KEY)
+
+        addresses = [asked.json()["approval"], again.json()["approval"]]
+        assert addresses == [f"/approvals/{waits.metadata['approval_id']}"] * 2
         assert await shop.statuses() == ["pending"]

@@ -39,7 +39,7 @@ from seawall.orchestration.approvals.transitions import (
     conflict,
     is_untouched,
 )
-from seawall.orchestration.approvals.withdrawing import Withdrawing
+from seawall.orchestration.approvals.withdrawing import Withdrawing, has_loop
 from seawall.pipeline.foreign import guarded_async, log
 from seawall.stores.approvals import approvals_in
 from seawall.stores.memory_approvals import MemoryApprovals
@@ -259,7 +259,7 @@ class Approvals:
         Done after the first try; it goes on until the store has answered. None if its event loop
         is over, and with it all that could be done.
         """
-        if not _has_loop():
+        if not has_loop():
             return None
         self._sessions.pop(batch_id, None)
         return self.withdrawing.begin(batch_id, _key_of(waiting), storing)
@@ -359,14 +359,6 @@ def _store_of(settings: ApprovalSettings, state: State | None, clock: Clock) -> 
     if isinstance(given, MemoryApprovals):
         return given  # it never waits
     return BoundedStore(given, clock, settings.store_timeout_s)
-
-
-def _has_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
 
 
 def _key_of(waiting: Sequence[Waiting]) -> tuple[str, str] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from seawall.orchestration.approvals.same_key import under_same_key
 from seawall.orchestration.waiting import Waiting, needs_approval, not_stored
 from seawall.pipeline.aside import Alone
 from seawall.pipeline.foreign import guarded_async
@@ -49,6 +50,12 @@ class Later:
 
     async def _made(self, call: Invocation, state: Any, decision: Decision) -> str:
         approvals = self._approvals
+        known = await under_same_key(approvals, call)
+        if known is not None:
+            # Whoever made the call before may still wait for it, so it is not taken back.
+            key = call.session.caller, call.idempotency_key or ""
+            call.beside().on_lost = partial(approvals.withdrawing.leave, key, known)
+            return known
         waiting = [Waiting(call.call_id, call.tool.name, call, decision)]
         batch = await approvals.freeze(approvals.new_id(), waiting, call.session, state=state)
         if approvals.sharing is None:

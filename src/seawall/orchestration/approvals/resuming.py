@@ -390,19 +390,27 @@ class _Run:
         """
         self._settled.add(position)
         failure = result.failure
-        if failure is not None and not ran and _is_for_now(failure):
-            self._leave(position)
         if position in self._left:
+            return
+        if failure is not None and not ran and _is_for_now(failure):
+            beginning = self._beginning.get(position)
+            if beginning is not None and not beginning.done():
+                self._leave(position)  # that it begins is still on its way, and comes first
+            else:
+                await self._keep(self._left_due(position))
             return
         end = "ok" if failure is None else failure.reason
         kept = self._envelope.put_result(position, "result", result)
         step = Settle(position, self._owner, end, now=self._clock.wall())
-        due = Due("settle", step, kept)
+        await self._keep(Due("settle", step, kept))
+
+    async def _keep(self, due: Due) -> None:
+        """Write what has happened to a call; later, if the store does not take it now."""
         try:
             if self._due or not await self._written(*due):
                 self._due.append(due)
         except BaseException:
-            self._due.append(due)  # whoever is cancelled here: how it ended is known all the same
+            self._due.append(due)  # whoever is cancelled here: it is known all the same
             raise
 
     def not_begun(self, position: int) -> None:
@@ -413,9 +421,12 @@ class _Run:
     def _leave(self, position: int) -> None:
         """Let a call be as if it had not been begun, as nothing of it ran."""
         if position not in self._left:
-            self._left.add(position)
-            step = NotBegun(position, self._owner, self._frozen.calls[position])
-            self._due.append(Due("not begun", step))
+            self._due.append(self._left_due(position))
+
+    def _left_due(self, position: int) -> Due:
+        self._left.add(position)
+        step = NotBegun(position, self._owner, self._frozen.calls[position])
+        return Due("not begun", step)
 
     async def _settle_rest(self, position: int, result: ToolResult) -> None:
         """Keep the ends that came without the call's own doing."""

@@ -85,11 +85,21 @@ class Withdrawing:
 
         self._ids.add(batch_id)
         if key is not None:
-            self._of_keys[key] = one.end
-            if len(self._of_keys) > MAX_TOLD:
-                del self._of_keys[next(iter(self._of_keys))]
+            self._know(key, one.end)
         said = f"approval {batch_id} is to be withdrawn"
         return self._arrears.write(said, withdraw, is_over)
+
+    def leave(self, key: tuple[str, str], batch_id: str) -> None:
+        """Say that a request stands although a call under its key was given up."""
+        if has_loop():
+            end: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+            end.set_result(batch_id)
+            self._know(key, end)
+
+    def _know(self, key: tuple[str, str], end: asyncio.Future[str | None]) -> None:
+        self._of_keys[key] = end
+        if len(self._of_keys) > MAX_TOLD:
+            del self._of_keys[next(iter(self._of_keys))]
 
 
 class _One:
@@ -148,3 +158,12 @@ class _One:
         """Say what came of it: withdrawn or never there, or else it still stands."""
         if not self.end.done():
             self.end.set_result(self._stands)
+
+
+def has_loop() -> bool:
+    """Whether anything can be awaited: not where a call is broken off as its loop has ended."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
