@@ -1020,3 +1020,18 @@ async def test_a_fixed_answer_that_is_withheld_says_that_nothing_was_run() -> No
     assert result.failure is not None
     assert result.failure.may_have_run is False
     assert "was answered" in result.failure.message
+
+
+@pytest.mark.parametrize("deadline_s", [None, 60])
+@pytest.mark.parametrize("half", ["before", "after"])
+async def test_a_hook_that_raises_generator_exit_has_failed(
+    half: str, deadline_s: float | None
+) -> None:
+    def exits(self: Any, context: HookContext) -> None:
+        raise GeneratorExit
+
+    hook = type("Exits", (Hook,), {half: exits})()
+
+    result = await pipeline_of(hook).call("echo", {"n": 1}, deadline_s=deadline_s)
+
+    assert reason(result) == "gate_failed"

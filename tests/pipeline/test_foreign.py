@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from seawall.pipeline.foreign import (
     _SECRETS,
     MAX_MESSAGE,
+    attempted,
     described,
     first_line,
     guarded,
@@ -28,6 +29,8 @@ from seawall.pipeline.foreign import (
     type_names,
     without,
 )
+from seawall.pipeline.graced import graced
+from seawall.testing import FakeClock
 
 if TYPE_CHECKING:
     import re
@@ -545,7 +548,7 @@ def test_what_is_not_logged_is_not_prepared(caplog: pytest.LogCaptureFixture) ->
     assert not caplog.text
 
 
-@pytest.mark.parametrize("error", [ValueError("x"), SystemExit(3)])
+@pytest.mark.parametrize("error", [ValueError("x"), SystemExit(3), GeneratorExit()])
 def test_a_listener_that_raises_harms_no_other(
     error: BaseException, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -585,6 +588,33 @@ async def test_guarded_code_gives_its_value_or_what_is_said_instead() -> None:
     assert await guarded_async("w", lambda: "value", str) == "value"
     assert await guarded_async("w", later, str) == "value"
     assert await guarded_async("w", broken_later, str) == "x"
+
+
+def exits(*_: Any) -> Any:
+    raise GeneratorExit
+
+
+async def test_a_generator_exit_of_plain_code_is_its_own() -> None:
+    class UnsayableError(Exception):
+        __str__ = exits
+
+    assert guarded("w", exits, lambda _: "instead") == "instead"
+    assert attempted(exits, "instead") == "instead"
+    assert first_line(UnsayableError()) == ""
+    assert await guarded_async("w", exits, lambda _: "instead") == "instead"
+    assert await graced(lambda: "value", FakeClock(), 1, 1) == "value"
+    with pytest.raises(RuntimeError, match="GeneratorExit"):
+        await graced(exits, FakeClock(), 1, 1)
+
+
+async def test_guarded_code_is_closed_while_it_waits() -> None:
+    said: list[str] = []
+    waiting = guarded_async("w", asyncio.Event().wait, lambda _: said.append("instead"))
+    waiting.send(None)
+
+    waiting.close()
+
+    assert not said
 
 
 @pytest.mark.parametrize("raises", [False, True])

@@ -180,9 +180,15 @@ async def test_a_thread_that_is_at_work_when_the_pool_is_closed_ends_with_its_wo
     assert await Workers(threads, 1).run(lambda: 5, nothing) == 5
 
 
-async def test_stop_iteration_does_not_get_lost() -> None:
-    with pytest.raises(RuntimeError, match="StopIteration"):
-        await Workers(Threads(), 1).run(lambda: next(iter(())), nothing)
+@pytest.mark.parametrize("error", [StopIteration, GeneratorExit])
+async def test_what_would_end_the_waiting_coroutine_is_said_to_be_an_error(
+    error: type[BaseException],
+) -> None:
+    def raises() -> None:
+        raise error
+
+    with pytest.raises(RuntimeError, match=error.__name__):
+        await Workers(Threads(), 1).run(raises, nothing)
 
 
 def test_work_that_outlives_its_loop_harms_nobody_and_frees_its_place() -> None:

@@ -14,7 +14,7 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from seawall.pipeline.foreign import NOT_OURS
+from seawall.pipeline.foreign import NOT_OURS_AWAITED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
@@ -192,11 +192,11 @@ class _LoopThread:
     def _run(self) -> None:
         asyncio.set_event_loop(self.loop)
         # What no event loop survives is raised where the call is waited for.
-        with suppress(*NOT_OURS, SystemExit):
+        with suppress(*NOT_OURS_AWAITED, SystemExit):
             self.loop.run_forever()
         self.ending = True
         try:
-            with suppress(*NOT_OURS, SystemExit):
+            with suppress(*NOT_OURS_AWAITED, SystemExit):
                 self.loop.run_until_complete(self._wind_up())
         finally:
             self.loop.close()

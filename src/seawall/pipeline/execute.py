@@ -28,7 +28,7 @@ from seawall.pipeline.convert import (
 )
 from seawall.pipeline.copying import copied
 from seawall.pipeline.extent import SCALARS, Extent, Unrolling, extent_of
-from seawall.pipeline.foreign import NOT_OURS, is_cancelled, log, log_frames
+from seawall.pipeline.foreign import NOT_OURS, NOT_OURS_AWAITED, is_cancelled, log, log_frames
 from seawall.pipeline.retry_after import retry_after_of
 from seawall.pipeline.threads import NoThread
 
@@ -57,7 +57,7 @@ def executing(
     run = _runner(executor, workers, clock)
     directly = run is None
     now, wall = clock.now, clock.wall
-    passing: tuple[type[BaseException], ...] = (*NOT_OURS, *tool.control_flow)
+    passing: tuple[type[BaseException], ...] = (*NOT_OURS_AWAITED, *tool.control_flow)
     failed = _failing(tool, clock, raising=on_defect == "raise")
 
     async def execute(call: Invocation) -> ToolResult:

@@ -27,11 +27,15 @@ MAX_MESSAGE = 500
 MAX_NAME = 100
 """Characters of the name of a type."""
 
-NOT_OURS = (KeyboardInterrupt, GeneratorExit)
+NOT_OURS = (KeyboardInterrupt,)
 """What is no answer of foreign code, whoever raises it; all else becomes a value.
 
-`SystemExit` too: a tool must not end the program around it.
+`SystemExit` too: a tool must not end the program around it. And `GeneratorExit`: a coroutine is
+closed where it waits, so what a plain call raises is that call's own.
 """
+
+NOT_OURS_AWAITED = (KeyboardInterrupt, GeneratorExit)
+"""The same of foreign code that is awaited: it may be closed while it waits."""
 
 _KEY = (
     r"(?:key|token|secret|passw(?:or)?d|passphrase|pwd|signature|sig|credentials?|session[_-]?id)"
@@ -374,6 +378,14 @@ def guarded(what: str, work: Callable[[], T], otherwise: Callable[[BaseException
         return otherwise(error)
 
 
+def begun(work: Callable[[], T]) -> T:
+    """Call what may give a coroutine; what closes nothing here is said to be an error."""
+    try:
+        return work()
+    except GeneratorExit as own:
+        raise RuntimeError("it raised GeneratorExit") from own
+
+
 def is_cancelled() -> bool:
     """Whether this task is being cancelled, as opposed to something that it waited for."""
     task = asyncio.current_task()
@@ -393,9 +405,9 @@ async def guarded_async(
     """
     cancels = _cancels()
     try:
-        value = work()
+        value = begun(work)
         found = await value if hasattr(value, "__await__") else value
-    except NOT_OURS:
+    except NOT_OURS_AWAITED:
         raise
     except asyncio.CancelledError as error:
         if is_cancelled():

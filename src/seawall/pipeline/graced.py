@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from seawall.pipeline.drive import Drive
+from seawall.pipeline.foreign import begun
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -25,7 +26,7 @@ async def graced(work: Callable[[], Any], clock: Clock, left_s: float, grace_s: 
     Whoever keeps the limit cancels, and gets a `CancelledError` within `grace_s` of that, whatever
     the code makes of its cancel.
     """
-    value = work()
+    value = begun(work)
     if not hasattr(value, "__await__"):
         return value
     drive = Drive(_awaited(value), _NoCall(), clock, grace_s)

@@ -107,9 +107,11 @@ class _Worker:
         if not answer.done():
             if error is None:
                 answer.set_result(value)
-            elif isinstance(error, StopIteration):
-                # A future refuses StopIteration; a tool that raises it is a tool that failed.
-                answer.set_exception(RuntimeError("the tool raised StopIteration"))
+            elif isinstance(error, (StopIteration, GeneratorExit)):
+                # A future refuses the one, and the other would close whoever waits for it; a tool
+                # that raises them is a tool that failed.
+                kind = "StopIteration" if isinstance(error, StopIteration) else "GeneratorExit"
+                answer.set_exception(RuntimeError(f"the tool raised {kind}"))
             else:
                 answer.set_exception(error)
         job.ended(job)
