@@ -26,9 +26,11 @@ from seawall.pipeline.arguments.likeness import nearest
 from seawall.pipeline.arguments.patterns.bounds import PatternBounds, pattern_bounds
 from seawall.pipeline.arguments.quick import Quick
 from seawall.pipeline.arguments.reading.bounds import out_of_bounds
+from seawall.pipeline.arguments.reading.floats import takes_numbers_as_text
 from seawall.pipeline.arguments.reading.reader import MAX_VALUES
 from seawall.pipeline.arguments.reading.text import (
     ArgumentTextFault,
+    exact_object,
     parse_arguments,
     plain_object,
 )
@@ -77,6 +79,7 @@ def preparing(
 def _quickly(whole: Preparing, compiled: CompiledSchema) -> Prepare:
     bind, own_check = whole.binding
     quick = Quick(compiled, bind)
+    read = exact_object if whole.exact else plain_object
 
     def prepare(call: Invocation) -> ToolResult | None:
         given, is_valid, take = call.given, quick.is_valid, quick.take
@@ -84,7 +87,7 @@ def _quickly(whole: Preparing, compiled: CompiledSchema) -> Prepare:
             quick.make()
             return whole(call)
         if type(given) is not dict:
-            value = plain_object(given)
+            value = read(given)
         elif take is not None:
             value = take(given)
         else:
@@ -126,6 +129,8 @@ class Preparing:
         self._patterns: PatternBounds | None = None
         self._refuses_unknown = False
         self._mend: Mend | None = None
+        self.exact = takes_numbers_as_text(tool.input_schema)
+        """Whether numbers that no float can keep are read as texts."""
         if not self._checked:
             return
         self._refuses_unknown = policy.unknown_arguments == "refuse"
@@ -223,7 +228,9 @@ class Preparing:
         try:
             if self._mode == "lenient":
                 return (parse_lenient(text),)
-            value, call.mended = parse_arguments(text, repair=self._mode == "careful")
+            value, call.mended = parse_arguments(
+                text, repair=self._mode == "careful", exact=self.exact
+            )
         except ArgumentTextFault as fault:
             return self._refused(call, fault.reason, str(fault), issue=True)
         return (value,)

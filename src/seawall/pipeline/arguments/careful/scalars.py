@@ -6,10 +6,10 @@ a unit or asks whether a value is truthy.
 
 from __future__ import annotations
 
-import math
 import re
 from typing import TYPE_CHECKING, Any
 
+from seawall.pipeline.arguments.reading.floats import LostDigits, float_of
 from seawall.pipeline.arguments.reading.reader import MAX_DIGITS
 
 if TYPE_CHECKING:
@@ -43,15 +43,16 @@ def integer(text: str) -> int | _Nothing:
 
 
 def number(text: str) -> int | float | _Nothing:
-    """Read a plain decimal or exponent; whole numbers stay exact, what overflows is refused."""
+    """Read a plain decimal or exponent; whole numbers stay exact, what is not is refused."""
     token = text.strip()
     if len(token) > MAX_DIGITS or not _DECIMAL.fullmatch(token):
         return NOTHING
     if _WHOLE.fullmatch(token):
         return integer(token)
-    value = float(token)
-    vanished = value == 0 and re.search("[1-9]", re.split("[eE]", token)[0])
-    return NOTHING if math.isinf(value) or vanished else value
+    try:
+        return float_of(token)
+    except LostDigits:  # it overflows, vanishes, or would become whole
+        return NOTHING
 
 
 def boolean(text: str) -> bool | _Nothing:

@@ -11,7 +11,12 @@ from __future__ import annotations
 import json
 import math
 import re
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+from seawall.pipeline.arguments.reading.floats import LostDigits, float_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 MAX_BYTES = 1 << 20
 """Argument text, as UTF-8, may be this long."""
@@ -87,8 +92,16 @@ class Reader:
     With `repair` off the same reader takes JSON only, and says precisely why it stopped.
     """
 
-    def __init__(self, text: str, *, repair: bool, depth: int = MAX_DEPTH) -> None:
+    def __init__(
+        self,
+        text: str,
+        *,
+        repair: bool,
+        depth: int = MAX_DEPTH,
+        floats: Callable[[str], int | float | str] = float_of,
+    ) -> None:
         self.repaired: dict[str, None] = {}
+        self._floats = floats
         self._text = text
         self._at = 0
         self._repair = repair
@@ -219,7 +232,7 @@ class Reader:
             raise self._cut_off("inside a value")
         raise self._not_json("a bare word is not a value; put text in double quotes", start)
 
-    def _number(self) -> int | float:
+    def _number(self) -> int | float | str:
         found = _NUMBER.match(self._text, self._at)
         if found is None:
             if _NUMBER_START.match(self._text, self._at):
@@ -234,7 +247,7 @@ class Reader:
             raise self._not_json("this is no plain number", start)
         return self._numeral(token, start)
 
-    def _numeral(self, token: str, start: int) -> int | float:
+    def _numeral(self, token: str, start: int) -> int | float | str:
         if len(token) > MAX_DIGITS:
             raise _too_many_digits()
         digits = token.lstrip("+-")
@@ -245,15 +258,22 @@ class Reader:
                 raise self._cut_off("inside a number")
             self._note(PYTHON, start)
         try:
-            number = int(token) if digits.isdigit() else float(token)
+            number = int(token) if digits.isdigit() else self._floats(token)
+        except LostDigits:
+            raise self._lost(token, start) from None
         except ValueError:  # a process may allow fewer digits than we do
             raise _too_many_digits() from None
-        if isinstance(number, float) and math.isinf(number):
-            raise ArgumentTextFault(
-                "argument_invalid",
-                f"a number is too large to be represented ({self._where(start)})",
-            )
         return number
+
+    def _lost(self, token: str, start: int) -> ArgumentTextFault:
+        if math.isinf(float(token)):
+            said = f"a number is too large to be represented ({self._where(start)})"
+        else:
+            said = (
+                f"a number has more digits than can be kept ({self._where(start)}); send it with"
+                " fewer, or as a text if that is accepted"
+            )
+        return ArgumentTextFault("argument_invalid", said)
 
     def _string(self, opening: re.Match[str]) -> str:
         prefix, quote = opening.groups()

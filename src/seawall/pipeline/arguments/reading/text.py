@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from seawall.pipeline.arguments.reading.floats import exact_of, float_of
 from seawall.pipeline.arguments.reading.reader import (
     MAX_BYTES,
     MAX_DEPTH,
@@ -51,7 +52,8 @@ _SHORT = MAX_DIGITS
 """Characters of a text in which there can be neither too many values nor too many digits."""
 _BLANK = " \t\r\n"
 
-_strict = msgspec.json.Decoder().decode
+_strict = msgspec.json.Decoder(float_hook=float_of).decode
+_exact = msgspec.json.Decoder(float_hook=exact_of).decode
 _written = msgspec.json.Encoder().encode
 _NOT_STRICT = (msgspec.DecodeError, UnicodeEncodeError, RecursionError, OverflowError)
 
@@ -61,16 +63,17 @@ _NO_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[^"\[\]{}]+', re.DOTALL)
 _FENCE = re.compile(r"(`{3,}+|~{3,}+)[ \t]*+[\w.+-]*+[ \t]*+(?:\r?\n|(?=[\[{\"']))")
 
 
-def parse_arguments(text: str, *, repair: bool) -> tuple[Any, tuple[str, ...]]:
+def parse_arguments(text: str, *, repair: bool, exact: bool = False) -> tuple[Any, tuple[str, ...]]:
     """Give the value of an argument text and the names of the repairs it took.
 
     Blank text and the JSON texts `null` and `""` are an empty object. The value may be
-    any JSON value; whether it is an object is for the caller to ask.
+    any JSON value; whether it is an object is for the caller to ask. If it is to be `exact`,
+    numbers that no float can keep stand as texts.
     """
-    plain = plain_object(text)
+    plain = exact_object(text) if exact else plain_object(text)
     if plain is not None:
         return plain, ()
-    value, repaired = read(text, repair=repair)
+    value, repaired = read(text, repair=repair, exact=exact)
     if value is None or (isinstance(value, str) and not value.strip()):
         return {}, repaired
     return value, repaired
@@ -89,17 +92,28 @@ def plain_object(text: Any) -> dict[str, Any] | None:
         return None
 
 
-def read(text: str, *, repair: bool, depth: int = MAX_DEPTH) -> tuple[Any, tuple[str, ...]]:
+def exact_object(text: Any) -> dict[str, Any] | None:
+    """Give the same, with the text of each number of which a float cannot keep every digit."""
+    plain = plain_object(text)
+    if plain is None or ("." not in text and "e" not in text and "E" not in text):
+        return plain
+    found: dict[str, Any] = _exact(text)
+    return found
+
+
+def read(
+    text: str, *, repair: bool, depth: int = MAX_DEPTH, exact: bool = False
+) -> tuple[Any, tuple[str, ...]]:
     """Give the value of a text as it stands: blank is None, `""` stays a text."""
     if len(text) * 4 > MAX_BYTES:
         check_size(text)
-    value, repaired = _read_once(text, repair=repair, depth=depth)
+    value, repaired = _read_once(text, repair=repair, depth=depth, exact=exact)
     if not repair or not isinstance(value, str):
         return value, tuple(repaired)
     for _ in range(_AGAIN_AT_MOST):
         if not isinstance(value, str) or not value.strip():
             break
-        inner = _read_inside(value, depth)
+        inner = _read_inside(value, depth, exact=exact)
         if inner is None:
             break
         value = inner[0]
@@ -148,29 +162,29 @@ def check_count(text: str, value: Any) -> None:
         waiting += item.values() if isinstance(item, dict) else item
 
 
-def _read_inside(text: str, depth: int) -> tuple[Any, dict[str, None]] | None:
+def _read_inside(text: str, depth: int, *, exact: bool) -> tuple[Any, dict[str, None]] | None:
     """Decode a text that the arguments turned out to be; None if it is only a text."""
     try:
-        return _read_once(text, repair=True, depth=depth)
+        return _read_once(text, repair=True, depth=depth, exact=exact)
     except ArgumentTextFault:
         if text.lstrip().startswith(("{", "[")):
             raise
         return None
 
 
-def _read_once(text: str, *, repair: bool, depth: int) -> tuple[Any, dict[str, None]]:
+def _read_once(text: str, *, repair: bool, depth: int, exact: bool) -> tuple[Any, dict[str, None]]:
     if not text.strip():
         return None, {}
     if not _risky(text, depth):
         try:
-            value = _strict(text)
+            value = (_exact if exact else _strict)(text)
             check_count(text, value)
             _check_keys(text, value)
         except _NOT_STRICT:
             pass
         else:
             return value, {}
-    return _read_slowly(text, repair=repair, depth=depth)
+    return _read_slowly(text, repair=repair, depth=depth, exact=exact)
 
 
 def _risky(text: str, depth: int) -> bool:
@@ -232,11 +246,13 @@ _pairs_reader = json.JSONDecoder(
 ).decode
 
 
-def _read_slowly(text: str, *, repair: bool, depth: int) -> tuple[Any, dict[str, None]]:
+def _read_slowly(
+    text: str, *, repair: bool, depth: int, exact: bool
+) -> tuple[Any, dict[str, None]]:
     wrapping: dict[str, None] = {}
     if repair:
         text, wrapping = _unwrapped(text)
-    reader = Reader(text, repair=repair, depth=depth)
+    reader = Reader(text, repair=repair, depth=depth, floats=exact_of if exact else float_of)
     value = reader.document()
     return value, wrapping | reader.repaired
 
