@@ -78,6 +78,8 @@ class FrozenCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     risk: Risk = Risk.LOW
     definition: dict[str, str] = {}
     """Fingerprints of the parts of the tool's definition."""
+    origin: str = ""
+    """Which server the tool belongs to."""
     digest: str = ""
     key: str = ""
     """The idempotency key, the same however often it is resumed."""

@@ -91,3 +91,5 @@ class PendingApproval(msgspec.Struct, frozen=True, kw_only=True):
     """Of that session."""
     batch_id: str = ""
     """The request that it is part of: all calls of one turn."""
+    origin: str = ""
+    """Which server the tool belongs to: it may run there, and nowhere else."""

@@ -96,6 +96,8 @@ class Tool(msgspec.Struct, frozen=True, eq=False):
     """True or False become `strict` in declarations of providers that have it."""
     imported: bool = False
     """Came from somewhere else than this program's code: undeclared risk is MEDIUM, not LOW."""
+    origin: str = ""
+    """Which server or program it belongs to, for people: an approval holds for that one alone."""
     control_flow: tuple[type[BaseException], ...] = ()
     """What it raises to hand control back to the framework it runs in, such as an interrupt.
 

@@ -245,6 +245,7 @@ def _item(paper: Paper, item: PendingApproval) -> None:
     paper.line((item.tool, "bold"), f"  {item.id}")
     decided = "" if item.decided is None else f"{item.decision} at {moment(item.decided)}"
     facts = {
+        "server": item.origin,
         "risk": item.risk.name.lower(),
         "why": item.reason,
         "call": item.call_id,

@@ -71,6 +71,14 @@ def run_proxy(
             help="Hold back tools whose definition is not the accepted one, kept in this file.",
         ),
     ] = None,
+    server_name: Annotated[
+        str | None,
+        typer.Option(
+            "--server-name",
+            metavar="NAME",
+            help="What the server is: approvals are shown with it, and hold for it alone.",
+        ),
+    ] = None,
     token_file: Annotated[
         Path | None,
         typer.Option(
@@ -116,6 +124,7 @@ def run_proxy(
                 client_asks=client_asks,
                 pins=pins,
                 token=token or None,
+                server_name=server_name,
                 environment=_for_servers(policies, state, token),
                 allowed_hosts=tuple(allow_host or ()),
                 allowed_origins=tuple(allow_origin or ()),

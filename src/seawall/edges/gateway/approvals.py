@@ -251,6 +251,7 @@ def _call(approval: PendingApproval) -> dict[str, Any]:
         "id": approval.id,
         "requestId": approval.call_id,
         "tool": approval.tool,
+        "server": approval.origin,
         "risk": Risk(approval.risk).name.lower(),
         "reason": approval.reason,
         "arguments": approval.arguments,

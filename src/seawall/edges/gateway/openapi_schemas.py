@@ -124,6 +124,7 @@ def _of_approvals() -> dict[str, Schema]:
         "id": _TEXT,
         "requestId": _TEXT,
         "tool": _TEXT,
+        "server": _TEXT,
         "risk": _RISK,
         "reason": _TEXT,
         "arguments": _TEXT,

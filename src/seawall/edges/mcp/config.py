@@ -21,6 +21,7 @@ import msgspec
 from seawall.contract.errors import ConfigurationError, Fault
 from seawall.edges.mcp.jsonc import MAX_BYTES, read_json
 from seawall.edges.mcp.names import prefix_of
+from seawall.edges.mcp.origin import origin_of_address, origin_of_command
 from seawall.edges.mcp.variables import Input, Variables
 
 Ask = Callable[[Input], "str | None"]
@@ -50,6 +51,15 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     def transport(self) -> Literal["stdio", "http"]:
         """How it is spoken to."""
         return "stdio" if self.url is None else "http"
+
+    @property
+    def origin(self) -> str:
+        """Name it for people, without its secrets; another command or address has another name."""
+        if self.url is not None:
+            named = origin_of_address(self.url, more=dict(self.headers))
+        else:
+            named = origin_of_command(self.command, self.cwd or "", more=dict(self.env))
+        return f"{self.name}: {named}"
 
     def __repr__(self) -> str:
         """Show which server it is, and none of its secrets: arguments, variables, headers."""

@@ -37,6 +37,7 @@ def tool_from_mcp(
     *,
     name: str | None = None,
     server: str = "",
+    origin: str = "",
     trusted: bool = False,
 ) -> McpTool:
     """Read one element of `tools/list`.
@@ -61,6 +62,7 @@ def tool_from_mcp(
         annotations=_counting(hints, trusted=trusted),
         category=server or "utility",
         imported=True,
+        origin=origin,
         server=server,
         remote=remote,
         declared=dict(declared),

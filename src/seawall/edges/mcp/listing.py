@@ -33,7 +33,9 @@ class Listing:
         options: McpOptions,
         executor_of: Callable[[str], Executor],
         note: Callable[[str], None],
+        origin: str = "",
     ) -> None:
+        self._origin = origin
         self._server = server
         self._registry = registry
         self._pins = pins
@@ -116,6 +118,7 @@ class Listing:
             self._executor_of(str(declared["name"])),
             name=name,
             server=self._server,
+            origin=self._origin,
             trusted=self._server in self._options.trust,
         )
         try:

@@ -165,7 +165,9 @@ class Servers:
 
             return run
 
-        listing = Listing(config.name, self.registry, self.pins, self._options, executor_of, note)
+        listing = Listing(
+            config.name, self.registry, self.pins, self._options, executor_of, note, config.origin
+        )
         server = Server(config, self._options, self._clock, self._chance, listing, note)
         return _Kept(server, listing)
 

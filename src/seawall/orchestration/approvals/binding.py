@@ -30,6 +30,8 @@ def definition_of(tool: Tool) -> dict[str, str]:
         "risk": int(tool.effective_risk),
         "annotations": msgspec.structs.asdict(tool.annotations),
     }
+    if tool.origin:
+        parts["server"] = tool.origin
     return {name: _fingerprint(part) for name, part in parts.items()}
 
 

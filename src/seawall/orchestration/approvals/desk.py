@@ -416,4 +416,5 @@ def _item(frozen: Frozen, position: int, envelope: Envelope, state: Any) -> Pend
         session_id=frozen.session_id,
         caller=frozen.caller,
         batch_id=frozen.id,
+        origin=call.origin,
     )

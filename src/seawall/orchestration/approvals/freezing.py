@@ -103,6 +103,7 @@ class Freezer:
             asked=decision is not None,
             risk=self._risk_of(call.tool),
             definition=definition_of(call.tool),
+            origin=call.tool.origin,
             digest=envelope.digest(one.tool, call.arguments),
             key=call.idempotency_key or self._chance.token(16),
         )

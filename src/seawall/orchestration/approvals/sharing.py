@@ -71,8 +71,10 @@ class Sharing:
     async def _status_if_same(self, frozen: Frozen, call: Invocation) -> ApprovalStatus | None:
         if len(frozen.calls) != 1 or frozen.calls[0].tool != call.tool.name:
             return None
-        status = await self._approvals.status(frozen)
         kept = frozen.calls[0]
+        if kept.origin != call.tool.origin:
+            return None  # a tool of this name, of another server
+        status = await self._approvals.status(frozen)
         if status in _WAITING and kept.definition != definition_of(call.tool):
             return None  # it was asked about another tool of this name, and lets this one not run
         if status not in _LIVE and status is not ApprovalStatus.UNKNOWN and frozen.told is None:

@@ -119,9 +119,10 @@ async def start(tmp_path: Path) -> AsyncIterator[Callable[..., Awaitable[Bare]]]
         policy: str | None = None,
         options: tuple[str, ...] = (),
         direct: bool = False,
+        record: Path | None = None,
         **script: Any,
     ) -> Bare:
-        record = tmp_path / f"heard-{len(begun)}"
+        record = record or tmp_path / f"heard-{len(begun)}"
         said = json.dumps({"tools": tools or {"t": "reply"}, **script})
         command = [sys.executable, str(SERVERS / "scripted.py"), str(record), said]
         if policy is not None:

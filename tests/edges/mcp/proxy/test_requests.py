@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
     Start = Callable[..., Awaitable[Bare]]
 
+NAMED = ("--server-name", "scripted")
+"""Each start is another command, as it writes down what it hears elsewhere."""
+
 DESTRUCTIVE = {"t": {"annotations": {"destructiveHint": True}}}
 
 
@@ -46,7 +49,7 @@ async def approvals(*arguments: str) -> str:
 
 
 async def opened(start: Start, state: str) -> Bare:
-    bare = await start(declared=DESTRUCTIVE, options=("--state", state))
+    bare = await start(declared=DESTRUCTIVE, options=("--state", state, *NAMED))
     await bare.open()
     return bare
 
@@ -83,6 +86,57 @@ async def test_a_request_outlives_the_proxy(start: Start, state: str) -> None:
     assert ran["result"]["content"][0]["text"] == '{"path": "/etc"}'
 
 
+async def test_an_approval_for_one_server_lets_nothing_run_on_another(
+    start: Start, state: str
+) -> None:
+    staging = await start(declared=DESTRUCTIVE, options=("--state", state))
+    production = await start(declared=DESTRUCTIVE, options=("--state", state))
+    for bare in (staging, production):
+        await bare.open()
+    request = request_in(await staging.call("t", {"path": "/etc"}))
+    shown = await approvals("show", request, "--state", state)
+    await approvals("approve", request, "--state", state)
+
+    other = request_in(await production.call("t", {"path": "/etc"}))
+
+    assert (str(staging.record) in shown, str(production.record) in shown) == (True, False)
+    assert other != request
+    assert production.heard("tools/call") == []
+    await staging.call("t", {"path": "/etc"})
+    assert len(staging.heard("tools/call")) == 1
+
+
+async def test_the_same_command_is_the_same_server_after_a_restart(
+    start: Start, state: str, tmp_path: Path
+) -> None:
+    where: Any = {"options": ("--state", state), "record": tmp_path / "heard"}
+    first = await start(declared=DESTRUCTIVE, **where)
+    await first.open()
+    request = request_in(await first.call("t"))
+    await first.end()
+    await approvals("approve", request, "--state", state)
+
+    later = await start(declared=DESTRUCTIVE, **where)
+    await later.open()
+    await later.call("t")
+
+    assert len(later.heard("tools/call")) == 1
+
+
+async def test_another_name_is_another_server(start: Start, state: str, tmp_path: Path) -> None:
+    where: Any = {"record": tmp_path / "heard"}
+    found = []
+    for name in ("staging", "production", "staging"):
+        options = ("--state", state, "--server-name", name)
+        bare = await start(declared=DESTRUCTIVE, options=options, **where)
+        await bare.open()
+        found.append(request_in(await bare.call("t")))
+        await bare.end()
+
+    assert found[0] == found[2] != found[1]
+    assert "server staging" in await approvals("show", found[0], "--state", state)
+
+
 async def test_what_was_denied_does_not_run_and_may_be_asked_for_again(
     start: Start, state: str
 ) -> None:
@@ -95,7 +149,7 @@ async def test_what_was_denied_does_not_run_and_may_be_asked_for_again(
 
 
 async def test_a_client_that_can_be_asked_is_asked_there(start: Start, state: str) -> None:
-    bare = await start(declared=DESTRUCTIVE, options=("--state", state))
+    bare = await start(declared=DESTRUCTIVE, options=("--state", state, *NAMED))
     await bare.open(elicitation={})
     params = {"name": "t", "arguments": {"path": "/etc"}}
     await bare.send({"jsonrpc": "2.0", "id": "c", "method": "tools/call", "params": params})
@@ -115,7 +169,9 @@ def said(answer: Any) -> tuple[str, str]:
 
 async def begun(start: Start, state: str) -> tuple[Bare, str]:
     """A proxy that runs an approved call now whose server does not answer."""
-    bare = await start({"t": "never_reply"}, declared=DESTRUCTIVE, options=("--state", state))
+    bare = await start(
+        {"t": "never_reply"}, declared=DESTRUCTIVE, options=("--state", state, *NAMED)
+    )
     await bare.open()
     request = request_in(await bare.call("t", {"path": "/etc"}))
     await approvals("approve", request, "--state", state)
@@ -181,7 +237,9 @@ async def test_calls_made_at_once_have_one_request(start: Start, state: str) -> 
 async def test_of_an_approved_call_made_at_once_one_runs_and_none_is_said_to_be_denied(
     start: Start, state: str
 ) -> None:
-    bare = await start({"t": "reply_at:0.5"}, declared=DESTRUCTIVE, options=("--state", state))
+    bare = await start(
+        {"t": "reply_at:0.5"}, declared=DESTRUCTIVE, options=("--state", state, *NAMED)
+    )
     await bare.open()
     request = request_in(await bare.call("t", {"path": "/etc"}))
     await approvals("approve", request, "--state", state)
@@ -208,7 +266,7 @@ async def test_what_was_told_when_it_happened_is_not_told_again_but_noted(
     start: Start, state: str
 ) -> None:
     tools = {"t": "kill_self_on_call"}
-    bare = await start(tools, declared=DESTRUCTIVE, options=("--state", state))
+    bare = await start(tools, declared=DESTRUCTIVE, options=("--state", state, *NAMED))
     await bare.open()
     request = request_in(await bare.call("t", {"path": "/etc"}))
     await approvals("approve", request, "--state", state)

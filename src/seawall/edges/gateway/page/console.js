@@ -548,6 +548,7 @@ function cardOf(approval, reasons) {
   return el("li", {},
     ...approval.calls.flatMap((call) => [
       el("p", {}, el("strong", {}, call.tool), " ", badge(`${call.risk} risk`, "warn")),
+      call.server ? el("p", {}, `on ${call.server}`) : "",
       el("p", { class: "quiet" }, call.reason),
       el("pre", { tabindex: "0", "aria-label": `arguments of ${call.tool}` }, call.arguments)]),
     el("p", { class: "quiet" }, `asked ${clockTime(approval.created)}${who}${until}`),

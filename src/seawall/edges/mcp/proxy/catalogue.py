@@ -57,6 +57,7 @@ class Catalogue:
         *,
         trusted: bool = False,
         holding: Holding | None = None,
+        origin: str = "",
         is_denied: Callable[[Tool], bool] = lambda _: False,
         on_listed: Callable[[], None] = lambda: None,
     ) -> None:
@@ -65,6 +66,7 @@ class Catalogue:
         self._clock = clock
         self._trusted = trusted
         self._holding = holding
+        self._origin = origin
         self._is_denied = is_denied
         self._on_listed: Callable[[], None] | None = on_listed
         """To be called once, when all tools are known for the first time."""
@@ -187,7 +189,7 @@ class Catalogue:
         if name not in self._raw and len(self._raw) >= MAX_TOOLS:
             log.warning("the server lists more than %d tools; %r is left out", MAX_TOOLS, name)
             return None
-        tool = tool_from_mcp(declared, self._executor, trusted=self._trusted)
+        tool = tool_from_mcp(declared, self._executor, origin=self._origin, trusted=self._trusted)
         if not self._trusted:
             tool = msgspec.structs.replace(tool, annotations=_cautious(declared))
         try:

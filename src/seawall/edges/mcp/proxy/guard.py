@@ -52,6 +52,7 @@ class Guard:
         trusted: bool = False,
         client_asks: bool = False,
         holding: Holding | None = None,
+        origin: str = "",
         state: State | None = None,
         clock: Clock | None = None,
         chance: Chance | None = None,
@@ -78,6 +79,7 @@ class Guard:
             self.clock,
             trusted=trusted,
             holding=holding,
+            origin=origin,
             is_denied=lambda tool: self.pipeline.decision_for(tool).action is Action.DENY,
             on_listed=lambda: _told(policies, registry),
         )

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from seawall.contract.errors import Fault
+from seawall.edges.mcp.origin import origin_of_address, origin_of_command
 from seawall.edges.mcp.proxy.guard import Guard
 from seawall.edges.mcp.proxy.holding import Holding, server_name
 from seawall.policy.model import Policies
@@ -31,6 +32,8 @@ class ProxyOptions(msgspec.Struct, frozen=True, kw_only=True):
     state: State | None = None
     """Where approvals, effects and the audit log are kept; without it nothing is."""
     token: str | None = None
+    server_name: str | None = None
+    """What the server is, however it is reached; None: its command and folder, or its address."""
     environment: Mapping[str, str] | None = None
     """Of a server that is started; None: all of ours."""
     allowed_hosts: tuple[str, ...] = ()
@@ -45,7 +48,18 @@ class ProxyOptions(msgspec.Struct, frozen=True, kw_only=True):
             found.append(Fault("give a command or --url, not both", "proxy"))
         if self.url is not None and not self.url.startswith(("http://", "https://")):
             found.append(Fault(f"must begin with http:// or https://, not {self.url!r}", "--url"))
+        if self.server_name is not None and not self.server_name.strip():
+            found.append(Fault("is empty; leave it out, or name the server", "--server-name"))
         return found
+
+    def origin(self) -> str:
+        """Name the server for people, and for their approvals, which hold for it alone."""
+        if self.server_name is not None:
+            return self.server_name
+        key = None if self.state is None else self.state.digest_key
+        if self.url is not None:
+            return origin_of_address(self.url, key)
+        return origin_of_command(self.command, str(Path.cwd()), key)
 
     def guard(self) -> Guard:
         """Make the guard that they describe."""
@@ -58,5 +72,6 @@ class ProxyOptions(msgspec.Struct, frozen=True, kw_only=True):
             trusted=self.trust_hints,
             client_asks=self.client_asks,
             holding=holding,
+            origin=self.origin(),
             state=self.state,
         )
