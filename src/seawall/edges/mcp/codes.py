@@ -59,13 +59,17 @@ _MEANINGS = {
     URL_NEEDED: _Meaning(FailureCode.UNSUPPORTED, "input_required"),
 }
 
+NEVER_RUN = frozenset((401, 403, 404, 405, 406, 407, 411, 413, 414, 415, 417, 421, 426, 429, 431))
+"""Statuses that are answered instead of looking at a call. Under any other the server may have run
+it: it may have waited too long for itself (408), or have met a conflict on its way (409)."""
+
 _STATUSES = {
-    401: _Meaning(FailureCode.PERMISSION_DENIED, may_have_run=False),
-    403: _Meaning(FailureCode.PERMISSION_DENIED, may_have_run=False),
-    404: _Meaning(FailureCode.EXECUTION_FAILED, "transport", may_have_run=False),
+    401: _Meaning(FailureCode.PERMISSION_DENIED),
+    403: _Meaning(FailureCode.PERMISSION_DENIED),
+    404: _Meaning(FailureCode.EXECUTION_FAILED, "transport"),
     408: _Meaning(FailureCode.EXECUTION_FAILED, "tool_timeout"),
-    413: _Meaning(FailureCode.INVALID_ARGUMENT, "too_large", may_have_run=False),
-    429: _Meaning(FailureCode.RATE_LIMITED, may_have_run=False),
+    413: _Meaning(FailureCode.INVALID_ARGUMENT, "too_large"),
+    429: _Meaning(FailureCode.RATE_LIMITED),
     502: _Meaning(FailureCode.EXECUTION_FAILED, "transport"),
     503: _Meaning(FailureCode.EXECUTION_FAILED, "transport"),
     504: _Meaning(FailureCode.EXECUTION_FAILED, "tool_timeout"),
@@ -82,7 +86,7 @@ def failure_of_error(server: str, code: int, message: str, data: Any = None) -> 
             status if isinstance(status, int) else 0, _Meaning(FailureCode.EXECUTION_FAILED)
         )
     ran = meaning.may_have_run
-    if code == UNREACHABLE and about.get("sent") is False:
+    if _has_not_run(code, about):
         ran = False
     # A number of ours tells a reader nothing; a peer's may.
     number = "" if -32000 < code < -31000 else f" (error {code})"
@@ -96,6 +100,12 @@ def failure_of_error(server: str, code: int, message: str, data: Any = None) -> 
         retry_after_s=_seconds(about.get("retry_after_s")),
         may_have_run=ran,
     )
+
+
+def _has_not_run(code: int, about: dict[str, Any]) -> bool:
+    if code == HTTP_STATUS:
+        return about.get("status") in NEVER_RUN
+    return code == UNREACHABLE and about.get("sent") is False
 
 
 def _seconds(said: Any) -> float | None:

@@ -221,3 +221,72 @@ def ports() -> Iterator[dict[str, int]]:
     direct = found.everything()
     yield {"direct": direct, "http": found.before(direct), "stdio": found.on_stdio()}
     found.close()
+
+
+class Refusing:
+    """A server over HTTP that runs a call and answers it with a status that says otherwise."""
+
+    def __init__(self) -> None:
+        self.status = 500
+        self.body = b"no"
+        self.ran = 0
+        self.port = 0
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer one request."""
+        head = (await reader.readuntil(b"\r\n\r\n")).lower()
+        size = int(head.partition(b"content-length: ")[2].partition(b"\r\n")[0] or 0)
+        status, body = self.answer(await reader.readexactly(size))
+        kind = "application/json" if body.startswith(b"{") else "text/plain"
+        writer.write(
+            f"HTTP/1.1 {status} X\r\nContent-Type: {kind}\r\nConnection: close\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n".encode()
+            + body
+        )
+        await writer.drain()
+        writer.close()
+
+    def answer(self, body: bytes) -> tuple[int, bytes]:
+        """Give the status and the body of an answer."""
+        asked = json.loads(body) if body else {}
+        results = {
+            "initialize": {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
+                           "serverInfo": {"name": "refusing", "version": "1"}},
+            "tools/list": {"tools": [{"name": "pay", "inputSchema": {"type": "object"}}]},
+        }  # fmt: skip
+        method = asked.get("method", "")
+        if method == "tools/call":
+            self.ran += 1
+            return self.status, self.body
+        if method not in results:
+            return 202, b""
+        said = {"jsonrpc": "2.0", "id": asked["id"], "result": results[method]}
+        return 200, json.dumps(said).encode()
+
+
+@pytest.fixture
+async def refusing() -> AsyncIterator[Refusing]:
+    """A server that runs calls and says that it does not."""
+    found = Refusing()
+    listening = await asyncio.start_server(found.serve, "127.0.0.1", 0)
+    found.port = listening.sockets[0].getsockname()[1]
+    yield found
+    listening.close()
+
+
+STATUSES = [
+    *((status, b"no", False) for status in (401, 403, 404, 405, 406, 413, 415, 421, 429)),
+    *((status, b"no", True) for status in (302, 400, 402, 408, 409, 410, 418, 422, 425, 499)),
+    *((status, b"no", True) for status in (200, 500, 502, 503, 504)),
+    (400, b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"m"}}', False),
+    (400, b'{"jsonrpc":"2.0","id":"other","error":{"code":-32700,"message":"m"}}', True),
+]
+"""A status and a body without an answer, and whether the call may have run all the same."""
+
+UNBROKEN = """
+extends = "mcp-proxy"
+
+[tools.pay]
+breaker = false
+"""
+"""A policy for a tool that is called however often it fails."""

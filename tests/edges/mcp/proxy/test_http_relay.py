@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
-from tests.edges.mcp.proxy.conftest import LEGACY, MODERN
+from tests.edges.mcp.proxy.conftest import LEGACY, MODERN, STATUSES, UNBROKEN
 from tests.servers import free_port
 from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from pathlib import Path
 
-    from tests.edges.mcp.proxy.conftest import Served
+    from tests.edges.mcp.proxy.conftest import Refusing, Served
 
 ACCEPT = {"accept": "application/json, text/event-stream"}
 WAYS = pytest.mark.parametrize("way", ["http", "stdio"])
@@ -674,3 +675,23 @@ async def test_what_nobody_can_look_at_is_not_passed_on(served: Served, behind: 
         said = await sent(port, f"POST /mcp HTTP/1.1\r\n{PLAIN}", body)
         assert said.startswith("HTTP/1.1 502 ")
         assert "oops" not in said
+
+
+async def test_a_status_after_which_a_call_may_have_run_is_said_to_the_model(
+    served: Served, refusing: Refusing, tmp_path: Path
+) -> None:
+    file = tmp_path / "policy.toml"
+    await asyncio.to_thread(file.write_text, UNBROKEN)
+    port = served.before(refusing.port, "--policy", str(file))
+    said = json.dumps({**CALL, "params": {"name": "pay"}}).encode()
+    wrong = []
+
+    for status, body, may_have_run in STATUSES:
+        refusing.status, refusing.body = status, body
+        answer = await sent(port, f"POST /mcp HTTP/1.1\r\n{PLAIN}", said)
+        passed = answer.startswith(f"HTTP/1.1 {status} ") and status != 200
+        told = '"may_have_run":false' not in answer and "isError" in answer
+        if passed is told or told is not (may_have_run and status != 402):
+            wrong.append((status, answer))
+
+    assert wrong == []

@@ -7,22 +7,22 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.edges.mcp.proxy.conftest import MODERN, SEAWALL, Bare
+from tests.edges.mcp.proxy.conftest import MODERN, SEAWALL, STATUSES, UNBROKEN, Bare
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
 
-    from tests.edges.mcp.proxy.conftest import Served
+    from tests.edges.mcp.proxy.conftest import Refusing, Served
 
 
 @pytest.fixture
-async def bridge(tmp_path: Path) -> AsyncIterator[Callable[[int], Awaitable[Bare]]]:
+async def bridge(tmp_path: Path) -> AsyncIterator[Callable[..., Awaitable[Bare]]]:
     begun: list[Bare] = []
 
-    async def run(port: int) -> Bare:
+    async def run(port: int, *options: str) -> Bare:
         process = await asyncio.create_subprocess_exec(
-            *SEAWALL, "--url", f"http://127.0.0.1:{port}/mcp",
+            *SEAWALL, "--url", f"http://127.0.0.1:{port}/mcp", *options,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
@@ -123,3 +123,22 @@ async def test_it_ends_when_its_input_does(
     await bare.open()
 
     assert await bare.end() == 0
+
+
+async def test_a_status_says_that_nothing_was_run_only_where_that_is_certain(
+    refusing: Refusing, bridge: Callable[..., Awaitable[Bare]], tmp_path: Path
+) -> None:
+    file = tmp_path / "policy.toml"
+    await asyncio.to_thread(file.write_text, UNBROKEN)
+    bare = await bridge(refusing.port, "--policy", str(file))
+    await bare.open()
+    wrong = []
+
+    for status, body, may_have_run in STATUSES:
+        refusing.status, refusing.body = status, body
+        failure = (await bare.call("pay"))["result"]["_meta"]["seawall/failure"]
+        if failure.get("may_have_run", True) is not may_have_run:
+            wrong.append((status, body, failure))
+
+    assert wrong == []
+    assert refusing.ran >= 5

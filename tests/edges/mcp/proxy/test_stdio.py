@@ -758,6 +758,17 @@ async def test_what_some_servers_would_read_otherwise_is_refused(
     assert [m["method"] for m in bare.heard()] == ["ping"]
 
 
+@pytest.mark.parametrize("hints", [{}, {"readOnlyHint": True}, {"readOnlyHint": False}])
+async def test_no_other_hint_switches_off_a_warning(start: Start, hints: dict[str, bool]) -> None:
+    warned = {"t": {"annotations": {"destructiveHint": True, **hints}}}
+    bare = await start({"t": "reply"}, declared=warned)
+
+    answer = await bare.call("t")
+
+    assert answer["result"]["_meta"]["seawall/failure"]["reason"] == "approval_required"
+    assert bare.heard("tools/call") == []
+
+
 CALL = b'"params":{"name":"t","arguments":{}}'
 
 

@@ -26,6 +26,8 @@ SSE_HEADERS: Headers = [
     (b"x-accel-buffering", b"no"),
 ]
 SESSION = b"mcp-session-id"
+PAYMENT = 402
+"""Has its own protocols, which the client may speak."""
 
 # As revision 2026-07-28 has it; before, an error has the status of any other answer.
 _STATUS = {
@@ -147,6 +149,7 @@ class CallStream:
         self, request_id: Any, method: str, params: Any, exchange: Exchange | None
     ) -> Message:
         """Send a request and wait for its answer; raises `ServerGone`."""
+        self._refused = None
         body = messages.request(request_id, method, params).raw
         headers = self._headers if exchange is not None else self._for_list()
         if exchange is not None:
@@ -177,7 +180,7 @@ class CallStream:
         body = await response.body()
         message = messages.heard(body)
         if message is None or message.envelope.id != request_id:
-            raise self._not_answered(response, body, exchange)
+            raise self._not_answered(response, body, message, exchange)
         if exchange is not None:
             self._status, self._answer_headers = response.status, response.headers
         return message
@@ -241,15 +244,19 @@ class CallStream:
         return await self._final
 
     def _not_answered(
-        self, response: Response, body: bytes, exchange: Exchange | None
+        self,
+        response: Response,
+        body: bytes,
+        message: Message | None,
+        exchange: Exchange | None,
     ) -> ServerGone | ToolFailed:
         status = response.status
-        if status >= 500 or status < 400:
-            return ServerGone(f"the server answered with status {status}", may_have_run=None)
-        if exchange is not None or status in (401, 403, 404):
+        ran = messages.may_have_run(status, message)
+        if status == PAYMENT or not ran:
+            # It is for the client: it may have credentials, or wait.
             self._refused = Refused(status, response.headers, body)
-        if exchange is None:
-            return ServerGone(f"the server answered with status {status}", may_have_run=False)
+        if exchange is None or status >= 500 or status < 400:
+            return ServerGone(f"the server answered with status {status}", may_have_run=ran)
         limited = status == 429
         return ToolFailed(
             Failure(
@@ -258,7 +265,7 @@ class CallStream:
                 layer="executor",
                 retryable=limited,
                 retry_after_s=_seconds(response.header(b"retry-after")) if limited else None,
-                may_have_run=False,
+                may_have_run=ran,
             )
         )
 

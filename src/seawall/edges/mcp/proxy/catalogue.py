@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from seawall.contract.annotations import Annotations
 from seawall.contract.errors import ConfigurationError
 from seawall.edges.mcp.definitions import tool_from_mcp
 from seawall.edges.mcp.proxy.exchange import ServerGone
@@ -190,8 +189,6 @@ class Catalogue:
             log.warning("the server lists more than %d tools; %r is left out", MAX_TOOLS, name)
             return None
         tool = tool_from_mcp(declared, self._executor, origin=self._origin, trusted=self._trusted)
-        if not self._trusted:
-            tool = msgspec.structs.replace(tool, annotations=_cautious(declared))
         try:
             self._registry.register(
                 tool, on_duplicate="replace", on_invalid="quarantine", aside=reason
@@ -223,14 +220,6 @@ _items = msgspec.json.Decoder(list[msgspec.Raw])
 
 def _name_in(raw: msgspec.Raw) -> str:
     return _name_of(decoded(raw)) or ""
-
-
-def _cautious(declared: Mapping[str, Any]) -> Annotations:
-    """Believe a server that is not trusted where it warns, and nowhere else."""
-    hints = declared.get("annotations")
-    if not isinstance(hints, dict) or hints.get("readOnlyHint") is True:
-        return Annotations()
-    return Annotations(destructive=True) if hints.get("destructiveHint") is True else Annotations()
 
 
 def _envelope_of(meta: Mapping[str, Any]) -> dict[str, Any]:

@@ -185,7 +185,7 @@ class HttpServer:
         found = messages.heard(body)
         if found is None or key_of(found.envelope.id) != key_of(envelope.id):
             said = f"the server answered with status {response.status}"
-            raise ServerGone(said, may_have_run=response.status >= 500 or response.status < 400)
+            raise ServerGone(said, may_have_run=messages.may_have_run(response.status, found))
         self._came(found, message)
 
     def _came(self, found: Message, asked: Message) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from seawall.edges.mcp.codes import NEVER_RUN
 from seawall.pipeline.foreign import log
 
 if TYPE_CHECKING:
@@ -299,6 +300,18 @@ def refused(message: Message, why: str, code: int = INVALID_REQUEST) -> bytes:
 def error_of(request_id: Any, raw: msgspec.Raw) -> bytes:
     """Write an error as somebody else said it."""
     return encode({"jsonrpc": "2.0", "id": request_id, "error": raw})
+
+
+def may_have_run(status: int, said: Message | None) -> bool:
+    """Whether a server may have run a call that it answered with a status and no answer to it.
+
+    A 400 is no such answer if it is an error without an id: then the request was not read.
+    """
+    if status in NEVER_RUN:
+        return False
+    if status != 400 or said is None:
+        return True
+    return said.envelope.id is not None or said.envelope.error is msgspec.UNSET
 
 
 _PLAIN_IDS = (str, int, float)
