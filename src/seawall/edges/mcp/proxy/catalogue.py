@@ -15,6 +15,8 @@ from seawall.edges.mcp.proxy.messages import (
     answer,
     decoded,
     encode,
+    folded,
+    is_misnamed,
 )
 from seawall.pipeline.foreign import log
 
@@ -34,6 +36,13 @@ MAX_PAGES = 1_000
 LIST_WITHIN_S = 30.0
 FRESH_S = 5.0
 """How long a complete list is believed when a name is not on it."""
+
+
+LIST = folded("tools", "nextCursor", "_meta")
+TOOL = folded(
+    "name", "title", "description", "inputSchema", "outputSchema", "annotations", "_meta", "icons"
+)
+"""Fields of a list and of a tool. Some clients take `Description` for `description`."""
 
 
 class NotListed(Exception):  # noqa: N818  # named by what happened
@@ -153,6 +162,10 @@ class Catalogue:
             return None
         named = [tool for tool in tools[:MAX_TOOLS] if _name_of(tool) is not None]
         held = {} if self._holding is None else self._holding.reasons(named)
+        for tool in named:
+            odd = next((key for key in tool if is_misnamed(key, TOOL)), None)
+            if odd is not None:
+                held[tool["name"]] = f"some clients take its {odd[:100]!r} for another field"
         found = {name for tool in named if (name := self._take(tool, held)) is not None}
         return found, said.get("nextCursor")
 
@@ -170,9 +183,10 @@ class Catalogue:
         except (msgspec.MsgspecError, ValueError, RecursionError, KeyError):
             return None
         kept = [tool for tool in tools if not self._is_hidden(_name_in(tool))]
-        if len(kept) == len(tools):
+        plain = {key: value for key, value in said.items() if not is_misnamed(key, LIST)}
+        if len(kept) == len(tools) and len(plain) == len(said):
             return None
-        return answer(message.envelope.id, {**said, "tools": kept})
+        return answer(message.envelope.id, {**plain, "tools": kept})
 
     def _is_hidden(self, name: str) -> bool:
         if name in self._held:

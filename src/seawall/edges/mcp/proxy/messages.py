@@ -114,13 +114,14 @@ def _as_utf8(raw: bytes) -> bytes:
     return raw
 
 
-def _folded(*keys: str) -> dict[str, str]:
+def folded(*keys: str) -> dict[str, str]:
+    """Give keys by what they are to whoever does not mind the case of letters."""
     return {key.casefold(): key for key in keys}
 
 
 _NAMES = ("jsonrpc", "id", "method", "params", "result", "error")
-_OUTER = _folded(*_NAMES)
-_OF_A_CALL = _folded("name", "arguments", "_meta", "task", "requestState", "inputResponses")
+_OUTER = folded(*_NAMES)
+_OF_A_CALL = folded("name", "arguments", "_meta", "task", "requestState", "inputResponses")
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -152,7 +153,7 @@ def _fault_in(message: Message) -> str | None:
     is_answer = envelope.result is not msgspec.UNSET or envelope.error is not msgspec.UNSET
     if is_answer and envelope.method is not msgspec.UNSET:
         return _BOTH
-    if any(_is_misnamed(key, _OUTER) for key in _fields.decode(message.raw)):
+    if any(is_misnamed(key, _OUTER) for key in _fields.decode(message.raw)):
         return _MISNAMED
     return _DOUBLED if is_doubled(message.raw) else None
 
@@ -201,8 +202,9 @@ def is_doubled(raw: bytes | msgspec.Raw) -> bool:
     Also where that cannot be told, because it is nested too deep.
     """
     try:
-        if encode(decoded(raw)) == bytes(raw):
-            return False
+        anew = encode(decoded(raw))
+        if anew == bytes(raw) or anew == msgspec.json.format(bytes(raw), indent=-1):
+            return False  # most are: what stands twice is written once
     except (msgspec.MsgspecError, ValueError, RecursionError):
         pass  # numbers and halves of characters that another reader takes
     try:
@@ -223,10 +225,11 @@ def _number(_: str) -> None:
 
 def ambiguous_parameter(params: Mapping[str, Any]) -> str | None:
     """Give the key of a call's parameters that some servers take for one of the known ones."""
-    return next((key for key in params if _is_misnamed(key, _OF_A_CALL)), None)
+    return next((key for key in params if is_misnamed(key, _OF_A_CALL)), None)
 
 
-def _is_misnamed(key: str, known: Mapping[str, str]) -> bool:
+def is_misnamed(key: str, known: Mapping[str, str]) -> bool:
+    """Whether a key is none of the known ones but some take it for one."""
     return known.get(key.casefold(), key) != key
 
 
