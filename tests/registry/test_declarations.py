@@ -105,7 +105,7 @@ def test_names_stay_the_same_in_all_shapes_and_when_tools_are_added() -> None:
     registry = Registry([search()])
     before = registry.declarations("openai-responses")
 
-    registry.register(scripted(name="web_search"))
+    registry.register(scripted(name="web/search"))
     registry.register(scripted(name="web search"))
 
     after = registry.declarations("openai-responses")

@@ -106,7 +106,8 @@ class BatchRunner:
                 tree = tree["steps"]  # a file or a model wrapped them
             if not tree:
                 return _refused(Issue("/steps", _NO_STEPS))
-            steps = read_steps(tree, most=MAX_STEPS)
+            own_name = self._runner.front.own_name
+            steps = read_steps(tree, most=MAX_STEPS, own_name=own_name)
         except StepsFault as faults:
             return _refused(*faults.issues)
         return await self._runner.batch(steps, frame, budget_s=float(budget_s), on_step=on_step)

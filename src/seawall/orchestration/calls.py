@@ -94,20 +94,32 @@ class Member:
         """Those of them that wait for its result."""
 
 
-def members_of(given: Iterable[Any], new_id: Callable[[], str]) -> list[Member]:
+def members_of(
+    given: Iterable[Any],
+    new_id: Callable[[], str],
+    own_name: Callable[[str], str | None] = lambda name: name,
+) -> list[Member]:
     """Read a turn's calls. Equal ids are one call if all else is equal, else get ids of their own.
 
-    All are read before any is run, so what is no call is told at once.
+    All are read before any is run, so what is no call is told at once. `own_name` gives the name of
+    the tool that is meant.
     """
     if isinstance(given, (str, Mapping, ToolCall)):
         raise TypeError(f"calls must be a list of calls; a single {type(given).__name__} is none")
-    calls = [call_of(each) for each in given]
+    calls = [_meant(call_of(each), own_name) for each in given]
     ids = _Ids(call.id for call in calls)
     members = [Member(position, call, call.id or new_id()) for position, call in enumerate(calls)]
     for member in members:
         if ids.is_repeated(member.call.id):
             ids.settle(member)
     return members
+
+
+def _meant(call: ToolCall, own_name: Callable[[str], str | None]) -> ToolCall:
+    own = own_name(call.name)
+    if own in (None, call.name):
+        return call
+    return msgspec.structs.replace(call, name=own)
 
 
 class _Ids:

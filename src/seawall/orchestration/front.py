@@ -61,6 +61,8 @@ class RowDoors(NamedTuple):
     gate: Callable[[], Gate]
     """Who decides about calls now: policies may be replaced."""
     gate_of: Callable[[Route, Gate], RiskGate | None]
+    own_name: Callable[[str], str | None] = lambda name: name
+    """The name of the tool that a model means."""
 
 
 class Front:
@@ -75,6 +77,8 @@ class Front:
         """The tool's chain as it is now."""
         self.unknown = self._doors.not_callable
         """Says that a name cannot be called, and why."""
+        self.own_name = self._doors.own_name
+        """The name of the tool that a model means, or None if there is none."""
         self.gate_of = self._doors.gate_of
         """Makes the risk gate of a tool, with somebody else to ask; None if it has none."""
 

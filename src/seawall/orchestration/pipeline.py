@@ -329,7 +329,7 @@ class Pipeline:
                 check_session(session)
             watch = None if session.__class__ is OneCall else self.loop_detector
         route = self._routes.get(name) if isinstance(name, str) else None
-        if route is None:
+        if route is None and (route := self._declared(name)) is None:
             return self._unknown(name, arguments, call_id, session, watch)
         if running_loop() is not self._home.loop:
             self._home.enter()
@@ -395,7 +395,7 @@ class Pipeline:
         session, turn_id = session or self._session, self._new_id()
         turn = Turn(
             self._doors,
-            members_of(calls, self._new_id),
+            members_of(calls, self._new_id, self.registry.own_name),
             session,
             turn_id=turn_id,
             truncated=truncated,
@@ -444,6 +444,11 @@ class Pipeline:
         self._home.enter()
         return await self._resuming.outcome(approval_id, read=read)
 
+    def _declared(self, name: Any) -> Route | None:
+        """Find the chain of a tool by the name under which a provider knows it."""
+        own = self.registry.own_name(name) if isinstance(name, str) else None
+        return None if own is None else self._routes.get(own)
+
     def _new_id(self) -> str:
         return f"{self._prefix}-{next(self._numbers)}"
 
@@ -476,6 +481,7 @@ class Pipeline:
             self._run,
             lambda: self._gate,
             self._gate_with,
+            self.registry.own_name,
         )
 
     def _gate_with(self, route: Route, gate: Gate) -> RiskGate | None:
@@ -582,7 +588,7 @@ class Pipeline:
         if session is not None:
             check_session(session)
         route = self._routes.get(name) if isinstance(name, str) else None
-        if route is None:
+        if route is None and (route := self._declared(name)) is None:
             return self._refused(name, "", session or self._session)
         call = self._invocation(route, arguments, "", session or self._session)
         refusal = call.prepared()
@@ -700,7 +706,7 @@ class Pipeline:
             return _too_deep(name)
         self._home.enter()
         route = self._routes.get(name) if isinstance(name, str) else None
-        if route is None:
+        if route is None and (route := self._declared(name)) is None:
             return self._not_callable(name, None, outer.session)
         call = self._invocation_in_a_row(route, arguments, outer.session, outer)
         call.idempotency_key = idempotency_key

@@ -14,7 +14,7 @@ from seawall.contract.failure import Issue
 from seawall.orchestration.template import Template, TemplateFault, document
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
 BATCH_RUN = "tool_batch_run"
 SHORTCUT_DEFINE = "shortcut_define"
@@ -49,8 +49,17 @@ def read_document(given: Any, path: str) -> Any:
         raise StepsFault(*_below(path, fault)) from None
 
 
-def read_steps(tree: Any, *, most: int, names: Collection[str] | None = None) -> tuple[Step, ...]:
-    """Read the steps in what `read_document` gave; raises `StepsFault`."""
+def read_steps(
+    tree: Any,
+    *,
+    most: int,
+    names: Collection[str] | None = None,
+    own_name: Callable[[str], str | None] = lambda name: name,
+) -> tuple[Step, ...]:
+    """Read the steps in what `read_document` gave; raises `StepsFault`.
+
+    `own_name` gives the name of the tool that is meant.
+    """
     if not isinstance(tree, (list, tuple)):
         raise StepsFault(Issue("/steps", 'steps must be a list of {"tool": …, "arguments": …}'))
     if len(tree) > most:
@@ -60,7 +69,7 @@ def read_steps(tree: Any, *, most: int, names: Collection[str] | None = None) ->
     steps: list[Step] = []
     for index, item in enumerate(tree):
         try:
-            steps.append(_step(item, index, names))
+            steps.append(_step(item, index, names, own_name))
         except TemplateFault as fault:
             issues.extend(_below(f"/steps/{index}", fault))
     if issues:
@@ -68,13 +77,19 @@ def read_steps(tree: Any, *, most: int, names: Collection[str] | None = None) ->
     return tuple(steps)
 
 
-def _step(item: Any, index: int, names: Collection[str] | None) -> Step:
+def _step(
+    item: Any,
+    index: int,
+    names: Collection[str] | None,
+    own_name: Callable[[str], str | None],
+) -> Step:
     if not isinstance(item, dict):
         raise TemplateFault(Issue("", f'step {index} must be {{"tool": …, "arguments": …}}'))
     found = {"arguments": None, **_keys(item, index)}
     tool, arguments = found.get("tool"), found["arguments"]
     if not isinstance(tool, str) or not tool.strip():
         raise TemplateFault(Issue("/tool", f"step {index} must name its tool by a text"))
+    tool = own_name(tool) or tool
     if tool == SHORTCUT_RUN:
         tool, arguments = _shortcut(arguments, index)
     try:

@@ -52,9 +52,25 @@ class Registry:
         self._suggester = Suggester()
         self._watchers: weakref.WeakSet[Watcher] = weakref.WeakSet()
         self._lock = threading.RLock()
-        self.provider_names = Names()
-        """The names under which providers know the tools, and the way back."""
+        self._provider_names = Names()
         self._register_all(tools)
+
+    @property
+    def provider_names(self) -> Names:
+        """The names under which providers know the tools, and the way back.
+
+        Others may be put in their place, such as those of an earlier run; raises
+        `ConfigurationError` if one of them would be another tool's own name.
+        """
+        return self._provider_names
+
+    @provider_names.setter
+    def provider_names(self, names: Names) -> None:
+        with self._lock:
+            faults = [fault for name in self._tools for fault in _declared_faults(name, names)]
+            if faults:
+                raise ConfigurationError(faults)
+            self._provider_names = names
 
     def _register_all(self, tools: Iterable[Tool | Callable[..., Any]]) -> None:
         faults: list[Fault] = []
@@ -87,7 +103,7 @@ class Registry:
             known = self._tools.get(tool.name)
             if known is not None and on_duplicate == "keep":
                 return known
-            faults = name_faults(tool.name)
+            faults = name_faults(tool.name) or _declared_faults(tool.name, self._provider_names)
             if known is not None and on_duplicate == "error":
                 faults.append(
                     Fault("is registered already; pass on_duplicate='replace' or 'keep'", tool.name)
@@ -190,6 +206,17 @@ class Registry:
         """The tool of exactly this name."""
         return self._tools.get(name)
 
+    def own_name(self, name: str) -> str | None:
+        """The name of the tool that a model means: its own, or what `declarations` called it.
+
+        None if no tool that is here is meant. A name that was declared for one tool never means
+        another: none can be registered under it.
+        """
+        if name in self._tools:
+            return name
+        original = self._provider_names.original(name)
+        return original if original in self._tools else None
+
     def names(self) -> tuple[str, ...]:
         """All names, in the order they came."""
         return tuple(self._tools)
@@ -236,7 +263,7 @@ class Registry:
         if shape == "mcp":
             return [declaration(tool) for tool in tools]
         with self._lock:
-            names = self.provider_names.export(tool.name for tool in tools)
+            names = self._provider_names.export(tool.name for tool in tools)
         return [declaration(tool, shape, name) for tool, name in zip(tools, names, strict=True)]
 
     def overview(self, by: str = "category") -> str:
@@ -295,6 +322,18 @@ def name_faults(name: Any) -> list[Fault]:
     if name != name.strip() or not name.isprintable():
         faults.append(Fault("the name has blanks around it or unprintable characters", shown))
     return faults
+
+
+def _declared_faults(name: str, names: Names) -> list[Fault]:
+    """Say if a model would mean another tool by this name."""
+    original = names.original(name)
+    if original in (None, name):
+        return []
+    said = (
+        f"was declared to a provider as the name of {original!r}, so a model that calls it means"
+        " that one; give this tool another name"
+    )
+    return [Fault(said, name)]
 
 
 def _compiled(tool: Tool) -> tuple[Schemas | None, Sequence[Fault]]:

@@ -5,6 +5,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import httpx
+import msgspec
 import pytest
 from tests.edges.gateway.serving import (
     APPROVER,
@@ -23,6 +24,7 @@ from seawall import (
     FailureCode,
     Pipeline,
     Policies,
+    Registry,
     Risk,
     RunPolicy,
     Tool,
@@ -660,6 +662,21 @@ async def test_clients_do_not_read_each_others_notes(session: dict[str, str]) ->
 
     assert own.json()["structuredContent"]["found"] == 1
     assert read.json()["structuredContent"] == {"notes": [], "found": 0, "kept": 0}
+
+
+async def test_a_declared_name_is_the_tools_own_before_anything_is_made_of_it() -> None:
+    effects = _Effects()
+    effects.let.set()
+    registry = Registry([msgspec.structs.replace(effects.tool, name="pay.all")])
+    registry.declarations("openai")
+    async with asking(pipeline=Pipeline(registry), console_allow=("pay_*",)) as client:
+        first = await call(client, "pay_all", {}, headers={"idempotency-key": "k"})
+        again = await call(client, "pay.all", {}, headers={"idempotency-key": "k"})
+        released = await client.post("/console/call", json={"tool": "pay_all", "arguments": {}})
+
+    assert first.json()["tool"] == "pay.all"
+    assert (again.headers["idempotency-replayed"], effects.count) == ("true", 1)
+    assert released.json()["failure"]["reason"] == "denied_by_policy"
 
 
 async def test_a_session_belongs_to_its_client_and_is_kept() -> None:

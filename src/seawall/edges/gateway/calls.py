@@ -86,6 +86,9 @@ class Calls:
     async def serve(self, asked: Asked, *, released: Callable[[str], bool] | None = None) -> None:
         """Read the request, run the call, answer. `released` narrows which tools may be called."""
         body = await asked.json(self._max_body, _read_call)
+        own = self.pipeline.registry.own_name(body.tool)
+        if own not in (None, body.tool):
+            body = msgspec.structs.replace(body, tool=own)  # as it was declared to a provider
         if released is not None and not released(body.tool):
             raise Refused(_not_released(body.tool))
         call = _Call(self, asked, body)
