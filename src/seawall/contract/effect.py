@@ -70,6 +70,17 @@ class Begun(msgspec.Struct, frozen=True, kw_only=True):
     """That call had other arguments."""
 
 
+class KeyUse(msgspec.Struct, frozen=True, kw_only=True):
+    """A call that had a key, whatever its tool."""
+
+    scope: str
+    tool: str
+    """Empty where an answer is kept, and no effect."""
+    digest: str | None
+    """Fingerprint of the arguments; None if it compares with none of ours."""
+    effect: Effect
+
+
 class Settled(msgspec.Struct, frozen=True, kw_only=True):
     """How a call ended."""
 

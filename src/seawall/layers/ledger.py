@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from seawall.contract.result import ToolResult
     from seawall.pipeline.invocation import Handler, Invocation
     from seawall.pipeline.layer import LayerContext
+    from seawall.pipeline.session import Session
 
 LONGEST_SCOPE = 200
 """Characters of a caller's or session's name that are kept; a longer one is kept as its hash."""
@@ -125,7 +126,7 @@ class Ledger:
             call.digest = self._digester.of(self._tool, call.known_arguments())
         return Intent(
             token=self._chance.token(16),
-            scope=_scope(call),
+            scope=scope_of(call.session),
             tool=self._tool,
             key=call.idempotency_key,
             digest=call.digest.mac,
@@ -277,9 +278,8 @@ def _may_be_replaced(context: LayerContext) -> bool:
     return replaced and not context.tool.annotations.is_read_only
 
 
-def _scope(call: Invocation) -> str:
-    """Who calls: the caller if there is one, else the session."""
-    session = call.session
+def scope_of(session: Session) -> str:
+    """Who calls, as the ledger keeps it: the caller if there is one, else the session."""
     scope = f"caller:{session.caller}" if session.caller else f"session:{session.id}"
     if len(scope) <= LONGEST_SCOPE:
         return scope

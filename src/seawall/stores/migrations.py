@@ -110,5 +110,7 @@ _CALLS: Migration = (
     "CREATE INDEX approvals_by_call ON approvals (alike, created, id)",
 )
 
-MIGRATIONS: tuple[Migration, ...] = (_FIRST, _APPROVALS, _SPILLS, _CALLS)
+_KEYS: Migration = ("CREATE INDEX effects_by_key_alone ON effects (key)",)
+
+MIGRATIONS: tuple[Migration, ...] = (_FIRST, _APPROVALS, _SPILLS, _CALLS, _KEYS)
 """All steps; the version of a state is how many of them it has seen."""

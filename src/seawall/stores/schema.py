@@ -44,6 +44,7 @@ effects = Table(
     Column("expires", Double, nullable=False),
     Column("outcome", LargeBinary),
     Index("effects_by_key", "scope", "tool", "key", unique=True),
+    Index("effects_by_key_alone", "key"),
     Index("effects_by_expiry", "expires"),
     Index("effects_by_state", "state", "created"),
 )

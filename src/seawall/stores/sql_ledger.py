@@ -15,7 +15,7 @@ from sqlalchemy.dialects.postgresql import insert as insert_postgres
 from sqlalchemy.dialects.sqlite import insert as insert_sqlite
 
 from seawall.contract.audit import AuditEntry, AuditKind
-from seawall.contract.effect import Begun, Effect, EffectState, Intent, Settled
+from seawall.contract.effect import Begun, Effect, EffectState, Intent, KeyUse, Settled
 from seawall.contract.errors import SealBroken, StoreUnavailable
 from seawall.pipeline.foreign import log
 from seawall.stores.database import Step
@@ -24,7 +24,7 @@ from seawall.stores.schema import effects
 from seawall.stores.sealed_results import opened_result, sealed_result
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence
+    from collections.abc import Callable, Coroutine, Iterable, Sequence
 
     from sqlalchemy import Row
     from sqlalchemy.ext.asyncio import AsyncConnection
@@ -138,6 +138,32 @@ class SqlLedger:
             return Begun(earlier=self._effect(row), conflict=conflict)
 
         return await self._database.read(look)
+
+    async def uses(self, key: str, scopes: Iterable[str]) -> list[KeyUse]:
+        """Give the calls of all tools that had a key in any of these scopes; keeps nothing."""
+        kept_as = {name_key(scope): scope for scope in scopes}
+        query = select(effects).where(
+            effects.c.key == _hashed(key), effects.c.scope.in_(list(kept_as))
+        )
+
+        async def look(connection: AsyncConnection) -> list[KeyUse]:
+            now = self._clock.wall()
+            return [
+                KeyUse(
+                    scope=kept_as[row.scope],
+                    tool=row.tool,
+                    digest=None if self._is_of_another_key(row) else row.digest,
+                    effect=self._effect(row),
+                )
+                for row in await connection.execute(query)
+                if row.expires > now or row.state == EffectState.RUNNING
+            ]
+
+        return await self._database.read(look)
+
+    def never_ran(self, token: str) -> bool:
+        """Whether an intent is about to be forgotten, as nothing came of it."""
+        return token in self._never_ran
 
     async def settle(self, settled: Settled) -> None:
         """Keep how a call ended; tried again and again if the database does not answer."""

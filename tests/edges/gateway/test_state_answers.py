@@ -8,10 +8,20 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.edges.gateway.serving import asking
+from tests.edges.gateway.serving import ADMIN, CALLER, asking
 from tests.waiting import until
 
-from seawall import Annotations, Pipeline, Policies, RunPolicy, StoreUnavailable, open_state, tool
+from seawall import (
+    AllowlistPolicy,
+    Annotations,
+    Pipeline,
+    Policies,
+    RunPolicy,
+    StoreUnavailable,
+    open_state,
+    tool,
+)
+from seawall.edges.gateway.tokens import token_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -31,16 +41,21 @@ class Shop:
         self.began = asyncio.Event()
 
         @tool(annotations=Annotations.for_reading())
-        async def read(what: str = "") -> str:
+        async def read(what: str = "", n: float = 0) -> str:
             """Read."""
             return await self._run(what)
 
-        @tool(annotations=Annotations.for_changing())
-        async def pay(what: str = "") -> str:
+        @tool(annotations=Annotations.for_changing(), risk="low")
+        async def pay(what: str = "", n: float = 0) -> str:
             """Pay."""
             return await self._run(what)
 
-        self.tools = [read, pay]
+        @tool(annotations=Annotations.for_destroying(), risk="low")
+        async def wipe(what: str = "") -> str:
+            """Wipe."""
+            return await self._run(what)
+
+        self.tools = [read, pay, wipe]
 
     async def _run(self, what: str) -> str:
         self.ran += 1
@@ -221,3 +236,111 @@ async def test_answers_are_no_effects_for_the_audit_log_and_the_list_of_unknown_
 
     assert not [text for text in kinds if '"kind":"effect"' in text]
     assert not unknown
+
+
+async def _of_both(
+    state_url: str, shop: Shop, *calls: tuple[str, str, dict[str, Any]]
+) -> list[Any]:
+    """Make calls of `tool`, `ledger` and arguments under one key, each in a run of its own."""
+    found = []
+    for name, ledger, arguments in calls:
+        async with gateways(shop, state_url, count=1, ledger=ledger) as (one,):
+            found.append(await answered(one, name, **arguments))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("first", "other"),
+    [
+        (("pay", "on"), ("read", "on")),
+        (("read", "on"), ("pay", "on")),
+        (("pay", "off"), ("read", "on")),
+        (("pay", "on"), ("wipe", "on")),
+        (("pay", "on"), ("wipe", "off")),
+        (("pay", "off"), ("wipe", "on")),
+    ],
+)
+async def test_a_key_is_bound_to_its_tool_in_the_next_run_too(
+    state_url: str, first: tuple[str, str], other: tuple[str, str]
+) -> None:
+    shop = Shop()
+
+    one, wrong, again = await _of_both(
+        state_url, shop, (*first, {"what": "a"}), (*other, {"what": "a"}), (*first, {"what": "a"})
+    )
+
+    assert (one.status_code, wrong.status_code, again.status_code) == (200, 422, 200)
+    assert wrong.json()["failure"]["reason"] == "idempotency_conflict"
+    assert (again.json()["text"], again.headers["idempotency-replayed"]) == ("run 1", "true")
+    assert shop.ran == 1
+
+
+@pytest.mark.parametrize(("before", "after", "status"), [("off", "on", 200), ("on", "off", 422)])
+async def test_a_call_that_changes_something_is_not_run_twice_as_its_policy_got_a_ledger_or_lost_it(
+    state_url: str, before: str, after: str, status: int
+) -> None:
+    shop = Shop()
+
+    _, again = await _of_both(state_url, shop, ("pay", before, {}), ("pay", after, {}))
+
+    assert (again.status_code, shop.ran) == (status, 1)
+
+
+@KINDS
+async def test_the_same_arguments_in_another_order_are_the_same_call_in_the_next_run(
+    state_url: str, name: str, ledger: str
+) -> None:
+    shop = Shop()
+
+    first, again, other = await _of_both(
+        state_url,
+        shop,
+        (name, ledger, {"what": "a", "n": 1}),
+        (name, ledger, {"n": 1.0, "what": "a"}),
+        (name, ledger, {"n": 2, "what": "a"}),
+    )
+
+    assert (again.json()["text"], other.status_code, shop.ran) == (first.json()["text"], 422, 1)
+
+
+async def test_a_key_that_waits_for_a_person_is_bound_to_its_tool_in_the_next_run(
+    state_url: str,
+) -> None:
+    shop = Shop()
+    waiting: list[httpx.Response] = []
+    wrong: list[httpx.Response] = []
+    for name, found in (("wipe", waiting), ("pay", wrong), ("wipe", waiting)):
+        state = open_state(state_url, key=KEY)
+        pipeline = Pipeline(
+            shop.tools, state=state, risk=AllowlistPolicy(allow=["pay"], ask=["wipe"])
+        )
+        async with state, asking(pipeline=pipeline) as client:
+            found.append(await ask(client, name))
+
+    assert [one.status_code for one in (*waiting, *wrong)] == [202, 202, 422]
+    assert waiting[0].json()["approval"] == waiting[1].json()["approval"]
+    assert shop.ran == 0
+
+
+async def test_a_key_whose_call_ran_nothing_may_be_used_for_another_tool(state_url: str) -> None:
+    shop = Shop()
+    async with gateways(shop, state_url, count=1) as (one,):
+        refused = await ask(one, "pay", n="many")
+        other = await ask(one, "wipe")
+
+    assert (refused.status_code, other.status_code, shop.ran) == (422, 200, 1)
+    assert refused.json()["failure"]["reason"] != "idempotency_conflict"
+
+
+async def test_clients_may_use_the_same_key_for_different_tools(state_url: str) -> None:
+    shop = Shop()
+    tokens = token_of("shop", CALLER, "call") + token_of("other", ADMIN, "call")
+    found = []
+    for name, token in (("pay", CALLER), ("wipe", ADMIN)):
+        async with open_state(state_url, key=KEY) as state:
+            pipeline = Pipeline(shop.tools, state=state)
+            async with asking(pipeline=pipeline, tokens=tokens, token=token) as client:
+                found.append(await ask(client, name))
+
+    assert [one.status_code for one in found] == [200, 200]
+    assert shop.ran == 2

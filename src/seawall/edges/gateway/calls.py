@@ -28,6 +28,7 @@ from seawall.edges.gateway.sessions import Sessions
 from seawall.edges.gateway.state_answers import Held, StateAnswers, ledger_replay
 from seawall.edges.gateway.stream import Stream, event_of
 from seawall.edges.requests import Gone, ended_first
+from seawall.layers.ledger import scope_of
 from seawall.pipeline.arguments.reading.text import ArgumentTextFault, parse_arguments
 from seawall.pipeline.breaking_off import had_begun
 from seawall.pipeline.clock import Deadlines, SystemClock
@@ -274,6 +275,8 @@ class _Call:
             return instead
         self._pipeline.approvals.withdrawing.forget_key(*key)
         try:
+            scope = scope_of(self._session)
+            await self._kept_for_all.check(key, digest, self._tool, scope, about)
             instead = await self._asked_before.answer(key, digest, about)
             if instead is None:
                 result = await self._result_once(key, digest, on_progress)

@@ -16,13 +16,17 @@ from seawall.edges.gateway.kept_answers import REPLAYED, conflict, still_running
 from seawall.pipeline.foreign import log
 
 if TYPE_CHECKING:
-    from seawall.contract.effect import Effect
+    from seawall.contract.effect import Effect, KeyUse
     from seawall.contract.result import ToolResult
     from seawall.contract.span import Digest
     from seawall.contract.tool import Tool
     from seawall.edges.gateway.kept_answers import Key
     from seawall.orchestration.pipeline import Pipeline
     from seawall.stores.sql_ledger import SqlLedger
+
+
+SETTLES_S = 0.25
+"""How long a call that is said to run may take to be forgotten, if nothing was run."""
 
 
 class Held(Exception):  # noqa: N818  # it carries an answer
@@ -53,6 +57,52 @@ class StateAnswers:
             return False
         return tool.retry_safe or policy.ledger == "off"
 
+    async def check(
+        self, key: Key, payload: Digest, tool: Tool | None, scope: str, about: dict[str, str]
+    ) -> None:
+        """Hold a key that was used for another call, in this run or before, by whichever worker.
+
+        `scope` is what the ledger calls the client. What is kept of a key may be an answer, an
+        effect, or an approval: it stands for one call of one tool all the same. Raises `Held`.
+        """
+        uses = await self._uses(key, scope, about)
+        others = [use for use in uses if self._is_other(use, payload, tool, scope)]
+        if any(use.effect.state is EffectState.RUNNING for use in others):
+            # One that was refused is forgotten a moment after its answer.
+            await self._pipeline.clock.sleep(SETTLES_S)
+            uses = await self._uses(key, scope, about)
+            others = [use for use in uses if self._is_other(use, payload, tool, scope)]
+        if others:
+            raise Held(conflict(about))
+        if not self.keeps(tool):
+            for use in uses:
+                if use.scope == _scope(key):
+                    # It was kept before the tool's policy gave it a ledger.
+                    raise Held(_answer(use.effect, about))
+
+    async def _uses(self, key: Key, scope: str, about: dict[str, str]) -> list[KeyUse]:
+        if self._ledger is None:
+            return []
+        client, name = key
+        try:
+            uses = await self._ledger.uses(name, (_scope(key), f"asked:{client}", scope))
+        except StoreUnavailable as error:
+            raise Held(unavailable(about)) from error
+        return [use for use in uses if not self._never_ran(use.effect.token)]
+
+    def _is_other(self, use: KeyUse, payload: Digest, tool: Tool | None, scope: str) -> bool:
+        """Whether what is kept under a key is of another call, or may be."""
+        if use.scope != scope:
+            return use.digest not in (None, payload.mac)
+        if tool is None or use.tool != tool.name:
+            return True
+        return self.keeps(tool) and not tool.retry_safe
+
+    def _never_ran(self, token: str) -> bool:
+        state = self._pipeline.state
+        ledgers = (self._ledger, None if state is None else state.ledger)
+        return any(one is not None and one.never_ran(token) for one in ledgers)
+
     async def begin(self, key: Key, payload: Digest, tool: Tool, request_id: str) -> _Begun:
         """Begin a call; raises `Held` with what is to be answered if it must not run."""
         ledger = self._ledger
@@ -61,7 +111,7 @@ class StateAnswers:
         client, name = key
         intent = Intent(
             token=self._pipeline.new_key(),
-            scope=f"answers:{client}",
+            scope=_scope(key),
             tool="",
             key=name,
             digest=payload.mac,
@@ -116,6 +166,10 @@ class _Begun:
             outcome=result,
             keep_s=self._intent.keep_s,
         )
+
+
+def _scope(key: Key) -> str:
+    return f"answers:{key[0]}"
 
 
 def ledger_replay(result: ToolResult) -> str | None:
