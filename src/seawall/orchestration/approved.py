@@ -59,7 +59,7 @@ async def call_approved(
 
     Raises what `Pipeline.call` raises.
     """
-    route = pipeline._routes.get(name)
+    route = pipeline._routes.get(pipeline.registry.own_name(name) or name)
     if route is None:
         return await pipeline.call(name, arguments, call_id=call_id, session=session)
     pipeline._home.enter()

@@ -259,12 +259,19 @@ class Registry:
         """
         if shape not in SHAPES:
             raise ConfigurationError(f"shape {shape!r} is not known; use {', '.join(SHAPES)}")
-        tools = [tool for name, tool in tuple(self._tools.items()) if name not in self._quarantined]
         if shape == "mcp":
-            return [declaration(tool) for tool in tools]
+            return [declaration(tool) for tool in self._declared()]
+        return [declaration(tool, shape, name) for name, tool in self.declared().items()]
+
+    def declared(self) -> dict[str, Tool]:
+        """The tools by the names under which `declarations` shows them to providers."""
         with self._lock:
+            tools = self._declared()
             names = self._provider_names.export(tool.name for tool in tools)
-        return [declaration(tool, shape, name) for tool, name in zip(tools, names, strict=True)]
+        return dict(zip(names, tools, strict=True))
+
+    def _declared(self) -> list[Tool]:
+        return [tool for name, tool in tuple(self._tools.items()) if name not in self._quarantined]
 
     def overview(self, by: str = "category") -> str:
         """A short list for a prompt, grouped by `category`, `family` or `risk`."""

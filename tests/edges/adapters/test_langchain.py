@@ -632,3 +632,16 @@ async def test_a_result_that_a_program_made_is_shown_as_it_is() -> None:
 
     assert message.content == [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
     assert message.artifact == {"n": 1}
+
+
+@pytest.mark.parametrize("approvals", ["pipeline", "framework"])
+async def test_a_tool_goes_to_the_model_under_a_name_that_providers_take(approvals: Any) -> None:
+    trade = Trade()
+    pay = seawall.tool(trade.pay, name="pay.all", risk=Risk.LOW)
+    tools = to_langchain([pay], approvals=approvals)
+    call = {"name": "pay_all", "args": {"to": "ann"}, "id": "c1", "type": "tool_call"}
+
+    said = await tools[0].ainvoke(call)
+
+    assert [one.name for one in tools] == ["pay_all"]
+    assert (said.name, said.content, trade.runs) == ("pay_all", "paid ann", ["ann"])

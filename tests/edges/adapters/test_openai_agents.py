@@ -406,3 +406,17 @@ async def test_an_agent_does_its_task_through_failure_retry_refusal_and_approval
         "approved": "paid bob",
     }
     assert (result.final_output, trade.runs) == ("done", ["x", "x", "bob"])
+
+
+async def test_a_tool_goes_to_the_model_under_a_name_that_providers_take() -> None:
+    trade = Trade()
+    pay = seawall.tool(trade.pay, name="pay.all", risk=Risk.HIGH)
+    paying = agent(to_openai_agents([pay], approvals="framework"), ("pay_all", {"to": "ann"}, "c1"))
+
+    paused = await Runner.run(paying, "go", run_config=QUIET)
+    state = paused.to_state()
+    state.approve(paused.interruptions[0])
+    found = outputs_of(await Runner.run(paying, state, run_config=QUIET))
+
+    assert [one.name for one in paying.tools] == ["pay_all"]
+    assert (found["c1"], trade.runs) == ("paid ann", ["ann"])

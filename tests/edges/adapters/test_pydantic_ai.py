@@ -515,3 +515,17 @@ async def test_an_agent_does_its_task_through_failure_retry_refusal_and_approval
     }
     assert failed(returns(result)["refused"])
     assert (result.output, shop.runs) == ("done", ["x", "x", "bob"])
+
+
+async def test_a_tool_goes_to_the_model_under_a_name_that_providers_take() -> None:
+    trade = Trade()
+    pay = seawall.tool(trade.pay, name="pay.all", risk=Risk.HIGH)
+    agent = agent_of(Pipeline([pay]), ("pay_all", {"to": "ann"}, "c1"), approvals="framework")
+
+    paused = await agent.run("go")
+    assert isinstance(paused.output, DeferredToolRequests)
+    assert [one.tool_name for one in paused.output.approvals] == ["pay_all"]
+    results = DeferredToolResults(approvals={"c1": True})
+    await agent.run(message_history=paused.all_messages(), deferred_tool_results=results)
+
+    assert trade.runs == ["ann"]

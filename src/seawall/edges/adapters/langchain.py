@@ -7,7 +7,7 @@ import functools
 import importlib
 import inspect
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import msgspec
@@ -354,7 +354,7 @@ class HardenedTool(BaseTool):
             answer = self._questions.after(about, *run, result)
         if isinstance(answer, Approved):
             answer = await self._bridge.call(self.name, answer.arguments, approved=True, **asked)
-        return _output(answer, call.id)
+        return _output(self.name, answer, call.id)
 
     def _run(
         self,
@@ -370,7 +370,7 @@ class HardenedTool(BaseTool):
             answer = self._questions.after(about, *run, result)
         if isinstance(answer, Approved):
             answer = self._bridge.call_sync(self.name, answer.arguments, approved=True, **asked)
-        return _output(answer, call.id)
+        return _output(self.name, answer, call.id)
 
     def _asked(
         self, call: _Call, config: RunnableConfig, run_manager: Any
@@ -403,7 +403,7 @@ def _progress(name: str, call: _Call) -> Callable[..., None] | None:
     return told
 
 
-def _output(result: ToolResult, call_id: str | None) -> Any:
+def _output(name: str, result: ToolResult, call_id: str | None) -> Any:
     original = Original.of(result)
     if original is not None and call_id is not None:
         return original.value
@@ -418,7 +418,7 @@ def _output(result: ToolResult, call_id: str | None) -> Any:
         content=content,
         artifact=result.structured_content if details is None else details,
         tool_call_id=call_id,
-        name=result.tool,
+        name=name,
         status="success" if failed is None else "error",
         response_metadata={} if failed is None else {"seawall": _said(failed)},
     )
@@ -438,15 +438,11 @@ def to_langchain(
     """Make LangChain tools of a pipeline's; see `seawall.to_langchain`."""
     bridge = Bridge(pipeline, session=session, approvals=approvals)
     questions = Questions(bridge)
-    return [_hardened(bridge, questions, tool) for tool in _callable(bridge)]
+    declared = bridge.pipeline.registry.declared()
+    return [_hardened(bridge, questions, name, tool) for name, tool in declared.items()]
 
 
-def _callable(bridge: Bridge) -> Iterable[Tool]:
-    registry = bridge.pipeline.registry
-    return (tool for tool in registry if registry.quarantine_reason(tool.name) is None)
-
-
-def _hardened(bridge: Bridge, questions: Questions, tool: Tool) -> BaseTool:
+def _hardened(bridge: Bridge, questions: Questions, name: str, tool: Tool) -> BaseTool:
     schema = {"type": "object", "properties": {}, **tool.input_schema}
     fields: dict[str, Any] = {"metadata": tool.annotations.to_mcp() or None}
     executor: Any = tool.executor
@@ -457,7 +453,7 @@ def _hardened(bridge: Bridge, questions: Questions, tool: Tool) -> BaseTool:
     return HardenedTool(
         bridge,
         questions,
-        name=tool.name,
+        name=name,
         description=tool.description,
         args_schema=schema,
         tags=list(tool.tags) or None,

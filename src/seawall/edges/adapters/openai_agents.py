@@ -186,17 +186,18 @@ def to_openai_agents(
 ) -> list[FunctionTool]:
     """Make function tools of a pipeline's; see `seawall.to_openai_agents`."""
     bridge = Bridge(pipeline, session=session, approvals=approvals)
-    registry = bridge.pipeline.registry
-    tools = [tool for tool in registry if registry.quarantine_reason(tool.name) is None]
-    return [_Hardened(bridge, tool).tool() for tool in tools]
+    declared = bridge.pipeline.registry.declared()
+    return [_Hardened(bridge, tool, name).tool() for name, tool in declared.items()]
 
 
 class _Hardened:
     """One tool of a pipeline, as the SDK calls it."""
 
-    def __init__(self, bridge: Bridge, tool: Tool) -> None:
+    def __init__(self, bridge: Bridge, tool: Tool, name: str) -> None:
         self._bridge = bridge
         self._tool = tool
+        self._name = name
+        """As the model knows it."""
         self._runner = tool.executor if isinstance(tool.executor, Runner) else None
 
     def tool(self) -> FunctionTool:
@@ -204,7 +205,7 @@ class _Hardened:
         tool = self._tool
         schema = {"properties": {}, **tool.input_schema}
         source = FunctionTool(
-            name=tool.name,
+            name=self._name,
             description=tool.description,
             params_json_schema=schema,
             on_invoke_tool=self.invoke,
@@ -214,7 +215,7 @@ class _Hardened:
             source = self._runner.source
         return dataclasses.replace(
             source,
-            name=tool.name,
+            name=self._name,
             description=tool.description,
             on_invoke_tool=self.invoke,
             needs_approval=self._needs_approval(),
@@ -240,7 +241,8 @@ class _Hardened:
     async def invoke(self, context: AgentsContext[Any], text: str) -> Any:
         """Make the call through the pipeline, under the model's own call id."""
         name, call_id = self._tool.name, context.tool_call_id
-        approved = self._bridge.by_framework and context.is_tool_approved(name, call_id) is True
+        by_framework = self._bridge.by_framework
+        approved = by_framework and context.is_tool_approved(self._name, call_id) is True
         result = await self._bridge.call(
             name, text, call_id=call_id, session=self._session(context), approved=approved
         )

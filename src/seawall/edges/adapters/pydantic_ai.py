@@ -306,19 +306,15 @@ class HardenedToolset(AbstractToolset[Any]):
 
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
         """List the pipeline's tools."""
-        registry = self._bridge.pipeline.registry
-        return {
-            tool.name: self._declared(tool, ctx)
-            for tool in registry
-            if registry.quarantine_reason(tool.name) is None
-        }
+        declared = self._bridge.pipeline.registry.declared()
+        return {name: self._declared(name, tool, ctx) for name, tool in declared.items()}
 
-    def _declared(self, tool: Tool, ctx: RunContext[Any]) -> ToolsetTool[Any]:
+    def _declared(self, name: str, tool: Tool, ctx: RunContext[Any]) -> ToolsetTool[Any]:
         listed = tool.executor.listed if isinstance(tool.executor, Runner) else None
         known = ToolDefinition(name=tool.name) if listed is None else listed.tool_def
         declared = dataclasses.replace(
             known,
-            name=tool.name,
+            name=name,
             description=tool.description,
             parameters_json_schema=dict(tool.input_schema),
             sequential=tool.execution == "sequential",
