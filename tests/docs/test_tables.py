@@ -57,6 +57,7 @@ BOUNDS_IN = (
     "seawall.layers",
     "seawall.pipeline",
     *(f"seawall.pipeline.arguments.{folder}" for folder in ("reading", "schema", "faults")),
+    "seawall.edges.gateway",
 )
 
 Rows = list[list[str]]
