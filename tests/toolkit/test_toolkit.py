@@ -86,7 +86,7 @@ TOOLS = [
     )
 ]
 _names = [one.name for one in TOOLS]
-_context = SimpleNamespace(session_id="s")
+_context = SimpleNamespace(session_id="s", caller="")
 
 _words = st.sampled_from(
     [
