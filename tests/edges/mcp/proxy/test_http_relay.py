@@ -502,8 +502,12 @@ class Written:
         self.kind = "application/json"
         self.answer = b'{"jsonrpc":"2.0","id":1,"result":{}}'
         self.port = 0
+        self.divert: Any = None
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self.divert is not None:
+            await self.divert(reader, writer)
+            return
         head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
         size = head.partition("content-length: ")[2].partition("\r\n")[0]
         self.heads.append(head)
@@ -650,14 +654,16 @@ async def test_a_batch_goes_on_as_it_was_read(served: Served, behind: Written) -
     assert behind.bodies == [b'[{"id":1,"method":"ping"},{"method":"x", "params":{}}]']
 
 
-@pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
+@pytest.mark.parametrize(
+    "kind", ["application/json", "text/event-stream", "x-application/json", "a;text/event-stream"]
+)
 async def test_what_a_server_says_twice_is_heard_once(
     served: Served, behind: Written, kind: str
 ) -> None:
     port = served.before(behind.port)
     twice = b'{"id":1,"result":{"tools":[]},"result":{"a":1}}'
     behind.kind = kind
-    behind.answer = twice if kind == "application/json" else b"data: " + twice + b"\n\r\n"
+    behind.answer = twice if kind.endswith("json") else b"data: " + twice + b"\n\r\n"
 
     for method in ("ping", "tools/list"):
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method}).encode()
@@ -695,3 +701,36 @@ async def test_a_status_after_which_a_call_may_have_run_is_said_to_the_model(
             wrong.append((status, answer))
 
     assert wrong == []
+
+
+async def test_an_answer_to_a_call_is_heard_from_its_guard_alone(
+    served: Served, behind: Written
+) -> None:
+    port = served.before(behind.port)
+    hanging, gone = asyncio.Event(), asyncio.Event()
+    head = f"POST /mcp HTTP/1.1\r\n{PLAIN}Mcp-Session-Id: s\r\n"
+    behind.answer = b'{"id":1,"result":{"tools":[{"name":"t","inputSchema":{"type":"object"}}]}}'
+    await sent(port, head, b'{"id":1,"method":"tools/list"}')
+
+    async def never(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if b"tools/call" in await reader.readuntil(b"}}"):
+            hanging.set()
+            await gone.wait()
+        writer.close()
+
+    behind.divert = never
+    call = json.dumps({**CALL, "id": "c"}).encode()
+    calling = asyncio.create_task(sent(port, head, call))
+    await asyncio.wait_for(hanging.wait(), 20)
+    behind.divert = None
+    behind.kind = "text/event-stream"
+    behind.answer = (
+        b'data: {"id":"c","result":{"content":[]}}\n\ndata: {"id":2,"result":{"a":1}}\n\n'
+    )
+
+    said = await sent(port, head, b'{"id":2,"method":"ping"}')
+
+    gone.set()
+    assert "isError" in await calling
+    assert '"content"' not in said
+    assert '{"a":1}' in said

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from seawall.edges.mcp.proxy.client import can_be_asked
-from seawall.edges.mcp.proxy.messages import OWN, decoded, encode, notification, request
+from seawall.edges.mcp.proxy.messages import decoded, encode, notification, request
 from seawall.layers.risk_questions import Answer
 from seawall.pipeline.arguments.faults.explain import show
 from seawall.pipeline.digest import canonical_text
@@ -101,8 +101,7 @@ class Approvals:
         return True
 
     async def _elicited(self, exchange: Exchange, prepared: Prepared, decision: Decision) -> Answer:
-        # Drawn anew: the server knows others, and must not be able to ask under this one.
-        request_id = f"{OWN}{self._chance.token(12)}"
+        request_id = exchange.client.new_question()
         answered = exchange.client.ask(request_id)
         params = _form(prepared, decision, for_session=True)
         asked = request(request_id, "elicitation/create", params)

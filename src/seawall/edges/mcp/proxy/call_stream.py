@@ -11,7 +11,7 @@ from seawall.contract.failure import Failure, FailureCode, ToolFailed
 from seawall.edges.mcp.proxy import messages
 from seawall.edges.mcp.proxy.exchange import Exchange, ServerGone
 from seawall.edges.mcp.proxy.messages import Message, key_of
-from seawall.edges.mcp.proxy.sse import Events, TooLong, passed, unread, written
+from seawall.edges.mcp.proxy.sse import Event, Events, TooLong, passed, unread, written
 
 if TYPE_CHECKING:
     from seawall.edges.mcp.proxy.guard import Guard
@@ -49,6 +49,10 @@ class Way(Protocol):
 
     def observed(self, session: HttpSession, message: Message, call: Any = None) -> bool:
         """Look at what the server says by itself; whether the client is to hear it."""
+        ...
+
+    async def heard(self, session: HttpSession, message: Message) -> bytes | None:
+        """Give what the client is to hear of an answer; None: nothing, it has its own way."""
         ...
 
     def with_parameters(self, headers: Headers, exchange: Exchange, params: Any) -> Headers:
@@ -199,8 +203,7 @@ class CallStream:
                     if message is not None and _answers(message, request_id):
                         self._closing = (passed(event, message), event.id)
                         return message
-                    said = unread(event) if message is None else passed(event, message)
-                    await self._pass_on(said, message, exchange)
+                    await self._pass_on(event, message, exchange)
         except TooLong:
             raise ServerGone("the server's answer is beyond the bound", may_have_run=True) from None
         except ServerGone:
@@ -211,14 +214,23 @@ class CallStream:
         return None
 
     async def _pass_on(
-        self, raw: bytes, message: Message | None, exchange: Exchange | None
+        self, event: Event, message: Message | None, exchange: Exchange | None
     ) -> None:
-        if message is not None and not self._relay.observed(self._session, message, self):
-            return
-        if exchange is None or self._request.gone or self._closed:
+        said = unread(event) if message is None else await self._said(event, message)
+        if said is None or exchange is None or self._request.gone or self._closed:
             return
         async with self._writing:
-            await self._request.piece(raw)
+            await self._request.piece(said)
+
+    async def _said(self, event: Event, message: Message) -> bytes | None:
+        """Give what the client is to hear of an event that is not the answer waited for."""
+        if message.envelope.method is not msgspec.UNSET:
+            known = self._relay.observed(self._session, message, self)
+            return passed(event, message) if known else None
+        answer = await self._relay.heard(self._session, message)
+        if answer is None or answer is message.raw:
+            return answer and passed(event, message)
+        return written(answer, event.id)
 
     async def _begin(self, headers: Headers) -> None:
         async with self._writing:

@@ -30,6 +30,8 @@ class Client:
         self.listed_at: float | None = None
         """When all its tools were listed last; None if that is to be done before the next call."""
         self._prefix = f"{OWN}{chance.token(6)}-"
+        # Its server is told ids of the former kind, and must not be able to ask under these.
+        self._questions = f"{OWN}{chance.token(12)}-"
         self._count = 0
         self._asked: dict[str, asyncio.Future[dict[str, Any]]] = {}
 
@@ -46,6 +48,11 @@ class Client:
         """Make an id that neither the client nor its server uses."""
         self._count += 1
         return f"{self._prefix}{self._count}"
+
+    def new_question(self) -> str:
+        """Make an id for a question to the client; its server cannot foretell it."""
+        self._count += 1
+        return f"{self._questions}{self._count}"
 
     def new_token(self) -> str:
         """Make a progress token for a call whose client wants to hear of no progress."""
@@ -66,7 +73,7 @@ class Client:
     def answered(self, message: Message) -> bool:
         """Take the answer to a request of the proxy's own; false if it is somebody else's."""
         request_id = message.envelope.id
-        if not isinstance(request_id, str) or not request_id.startswith(self._prefix):
+        if not isinstance(request_id, str) or not request_id.startswith(self._questions):
             return False
         future = self._asked.get(request_id)
         if future is not None and not future.done():

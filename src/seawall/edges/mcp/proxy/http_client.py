@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 Headers = list[tuple[bytes, bytes]]
 
+SSE = "text/event-stream"
+JSON = "application/json"
+
 CONNECT_WITHIN_S = 10.0
 
 HOP_BY_HOP = frozenset(
@@ -48,6 +51,15 @@ class Response:
     def kind(self) -> str:
         """The media type, without its parameters."""
         return self.header(b"content-type").partition(";")[0].strip().lower()
+
+    @property
+    def form(self) -> str:
+        """How clients may read it: as the stream of events, as JSON, or not (empty).
+
+        Some look for these words anywhere in the header, so that is what counts.
+        """
+        said = b",".join(v for n, v in self.headers if n == b"content-type").lower()
+        return next((form for form in (SSE, JSON) if form.encode() in said), "")
 
     async def body(self) -> bytes:
         """The whole body; raises `ServerGone` if it breaks off or is beyond the bound."""

@@ -17,7 +17,7 @@ from seawall.edges.mcp.proxy import messages
 from seawall.edges.mcp.proxy.call_stream import CallStream
 from seawall.edges.mcp.proxy.client import Client
 from seawall.edges.mcp.proxy.exchange import ServerGone
-from seawall.edges.mcp.proxy.http_client import HOP_BY_HOP, NAMED
+from seawall.edges.mcp.proxy.http_client import HOP_BY_HOP, JSON, NAMED, SSE
 from seawall.edges.mcp.proxy.http_session import HttpSession
 from seawall.edges.mcp.proxy.http_shell import while_listening
 from seawall.edges.mcp.proxy.messages import Message, key_of
@@ -30,6 +30,7 @@ from seawall.edges.mcp.proxy.sse import (
     unread,
     written,
 )
+from seawall.pipeline.foreign import log
 
 if TYPE_CHECKING:
     import asyncio
@@ -42,17 +43,16 @@ if TYPE_CHECKING:
 
 MAX_SESSIONS = 10_000
 SESSION = b"mcp-session-id"
-SSE = "text/event-stream"
 PARAM = b"mcp-param-"
 
-JSON = "application/json"
 ENDPOINT = "/mcp"
 WELL_KNOWN = ("oauth-protected-resource", "oauth-authorization-server", "openid-configuration")
 METHODS = ("GET", "HEAD", "POST", "DELETE", "OPTIONS")
 READING = ("GET", "HEAD", "OPTIONS")
 HEADER_MISMATCH = -32020
 
-NEVER_IN_A_BATCH = ("tools/call", "tools/list", "initialize")
+LIST = "tools/list"
+NEVER_IN_A_BATCH = ("tools/call", LIST, "initialize")
 """What is looked at, and so has to come alone."""
 
 
@@ -151,8 +151,6 @@ class Relay:
             await self._call(request, session, message)
         elif method == "initialize":
             await while_listening(request, self._initialize(request, message))
-        elif method == "tools/list":
-            await while_listening(request, self._list(request, session, message))
         else:
             await self._pass(request, message.raw, message, session=session)
 
@@ -210,7 +208,7 @@ class Relay:
     ) -> None:
         try:
             async with self.open(request, body, url=url) as response:
-                await self._answered(request, response, session)
+                await self._answered(request, response, session, message)
         except ServerGone as gone:
             if not request.begun:
                 await _unreachable(request, message, gone)
@@ -237,110 +235,90 @@ class Relay:
             if not request.begun:
                 await _unreachable(request, message, gone)
 
-    async def _list(self, request: Request, session: HttpSession, message: Message) -> None:
-        """Pass a list on, and learn from it, however it comes."""
-        try:
-            async with self.open(request, message.raw) as response:
-                if response.status == 200 and response.kind == SSE:
-                    await request.begin(response.status, response.headers)
-                    events = Events()
-                    async for piece in response.pieces():
-                        for event in events.feed(piece):
-                            await request.piece(self._listed(session, message, event))
-                else:
-                    body = await response.body()
-                    shown = self._shown(session, message, body, response.status)
-                    await request.begin(response.status, response.headers)
-                    await request.piece(shown)
-                await request.piece(b"", more=False)
-        except TooLong:
-            await request.piece(b"", more=False)
-        except ServerGone as gone:
-            if not request.begun:
-                await _unreachable(request, message, gone)
-
-    def _listed(self, session: HttpSession, asked: Message, event: Event) -> bytes:
-        message = messages.heard(event.data) if event.data else None
-        if message is None:
-            return unread(event)
-        shown = self._learnt(session, asked, message)
-        return passed(event, message) if shown is None else written(shown, event.id)
-
-    def _shown(self, session: HttpSession, asked: Message, body: bytes, status: int) -> bytes:
-        message = messages.heard(body) if body else None
-        if message is None:
-            if status == 200:
-                raise ServerGone("the server's list of tools cannot be read")
-            return body
-        shown = self._learnt(session, asked, message)
-        return message.raw if shown is None else shown
-
-    def _learnt(self, session: HttpSession, asked: Message, message: Message) -> bytes | None:
-        """Learn from an answer to a list; gives what is to be shown instead, if it is another."""
-        if key_of(message.envelope.id) != key_of(asked.envelope.id):
-            return None
-        self.guard.catalogue.seen(session.client, message)
-        return self.guard.catalogue.shown(message)
-
     async def _stream(self, request: Request, session: HttpSession) -> None:
         """Pass on a stream that the client opened, and take out what answers a call."""
         async with self.open(request, b"") as response:
             await self._answered(request, response, session)
 
     async def _answered(
-        self, request: Request, response: Response, session: HttpSession | None
+        self,
+        request: Request,
+        response: Response,
+        session: HttpSession | None,
+        asked: Message | None = None,
     ) -> None:
         """Pass on an answer; each message in it is looked at, whatever was asked."""
-        if session is not None and response.kind == JSON and response.status == 200:
-            said = await self._said(session, await response.body())
+        is_list = asked is not None and asked.envelope.method == LIST
+        is_whole = response.form == JSON or (is_list and response.form != SSE)
+        if session is not None and is_whole and response.status < 300:
+            said = await self._said(session, await response.body(), asked)
             await request.begin(response.status, response.headers)
             await request.piece(said, more=False)
             return
         await request.begin(response.status, response.headers)
-        if session is None or response.kind != SSE:
+        if session is None or response.form != SSE:
             async for piece in response.pieces():
                 await request.piece(piece)
         else:
-            events = Events()
-            async for piece in response.pieces():
-                for event in events.feed(piece):
-                    await request.piece(await self._on_stream(session, event))
+            await self._streamed(request, response, session, asked)
         await request.piece(b"", more=False)
 
-    async def _said(self, session: HttpSession, body: bytes) -> bytes:
+    async def _streamed(
+        self, request: Request, response: Response, session: HttpSession, asked: Message | None
+    ) -> None:
+        events = Events()
+        try:
+            async for piece in response.pieces():
+                for event in events.feed(piece):
+                    await request.piece(await self._on_stream(session, event, asked))
+        except TooLong:
+            raise ServerGone("the server's answer is beyond the bound") from None
+
+    async def _said(self, session: HttpSession, body: bytes, asked: Message | None) -> bytes:
         """Give what a client is to hear of an answer that is no stream; raises `ServerGone`."""
         parts = messages.batch(body)
         found = [messages.heard(part) for part in ([body] if parts is None else parts)]
         read = [message for message in found if message is not None]
         if len(read) < len(found) and body.strip():
             raise ServerGone("the server's answer is no message")
-        said = [await self._heard(session, message) for message in read]
-        kept = [
-            message.raw if other is None else other
-            for message, other in zip(read, said, strict=True)
-        ]
-        return b"[" + b",".join(kept) + b"]" if parts is not None else b"".join(kept)
+        said = [await self.heard(session, message, asked) for message in read]
+        kept = b",".join(one for one in said if one is not None)
+        return kept if parts is None else b"[" + kept + b"]"
 
-    async def _on_stream(self, session: HttpSession, event: Event) -> bytes:
+    async def _on_stream(
+        self, session: HttpSession, event: Event, asked: Message | None = None
+    ) -> bytes:
         message = messages.heard(event.data) if event.data else None
         if message is None:
             return unread(event)
         if message.envelope.method is not msgspec.UNSET:
             return passed(event, message) if self.observed(session, message) else NOTHING
-        other = await self._heard(session, message)
-        return passed(event, message) if other is None else written(other, event.id)
+        said = await self.heard(session, message, asked)
+        if said is None:
+            return NOTHING
+        return passed(event, message) if said is message.raw else written(said, event.id)
 
-    async def _heard(self, session: HttpSession, message: Message) -> bytes | None:
-        """Give what the client is to hear instead of an answer, if it is another."""
+    async def heard(
+        self, session: HttpSession, message: Message, asked: Message | None = None
+    ) -> bytes | None:
+        """Give what the client is to hear of an answer; None: nothing, it has its own way."""
         key = key_of(message.envelope.id)
         call = session.awaited.pop(key, None)
         if call is not None:
             return await call.answered_elsewhere(message)
         kept = session.kept.pop(key, None)
-        if kept is None:
+        if kept is not None:
+            return kept
+        if session.is_of_a_call(key):
+            log.warning("the server answered a call in the place of something else")
+            return None
+        if asked is not None and key == key_of(asked.envelope.id):
+            if asked.envelope.method == LIST:
+                self.guard.catalogue.seen(session.client, message)
+        else:
             self.guard.catalogue.learn(message)
-            kept = self.guard.catalogue.shown(message)
-        return kept
+        shown = self.guard.catalogue.shown(message)
+        return message.raw if shown is None else shown
 
     def observed(
         self, session: HttpSession, message: Message, call: CallStream | None = None

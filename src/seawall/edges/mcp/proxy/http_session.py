@@ -49,6 +49,11 @@ class HttpSession:
         while len(self.kept) > MAX_KEPT_ANSWERS:
             self.kept.popitem(last=False)
 
+    def is_of_a_call(self, key: Any) -> bool:
+        """Whether an answer of this id is one to a call under way, which is given by its guard."""
+        exchanges = [call.exchange for call in self.calls.values()]
+        return any(key in (key_of(one.id), key_of(one.attempt_id)) for one in exchanges)
+
     def hold(self, message: Message, guard: Guard) -> None:
         """The server asks the client something: no call is given up for silence meanwhile."""
         held = tuple(self.calls.values())
