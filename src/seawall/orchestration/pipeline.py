@@ -46,6 +46,7 @@ from seawall.orchestration.turn import Doors, Turn
 from seawall.orchestration.unknown import no_such_tool, quarantined
 from seawall.pipeline.chance import Chance, SystemChance
 from seawall.pipeline.clock import Clock, Deadlines, Limit, SystemClock
+from seawall.pipeline.collecting import uncollected
 from seawall.pipeline.context import MAX_DEPTH
 from seawall.pipeline.digest import Digester
 from seawall.pipeline.foreign import attempted, told
@@ -156,7 +157,8 @@ class Pipeline:
             on_progress=on_progress,
             on_defect=on_defect,
         )
-        self.registry = registry if isinstance(registry, Registry) else wrap(registry)
+        with uncollected():
+            self.registry = registry if isinstance(registry, Registry) else wrap(registry)
         self.clock = clock or SystemClock()
         self._now = self.clock.now
         self.policies = policies or Policies.default()
@@ -250,9 +252,7 @@ class Pipeline:
             self._ending,
         )
         self._resuming = Resuming(grounds, self.approvals)
-        for tool in self.registry:
-            if self.registry.quarantine_reason(tool.name) is None:
-                self._take(tool)
+        self._take_all()
         self.registry.watch(self)
         self._offer_result_read()
         self._unwatch = _watched(self, self._gauges, self.metrics)
@@ -628,8 +628,9 @@ class Pipeline:
         gate = self._gate if self._own_gate else self._made_gate(None, self._confirm, policies)
         present = tuple(self._routes.items())
         trial = self._builder.trial(policies, {Gate: gate})
-        for _, route in present:
-            trial.route(route.tool)
+        with uncollected():
+            for _, route in present:
+                trial.route(route.tool)
         self.policies = policies
         self._gate = gate
         self._watch_for_loops(policies)
@@ -661,6 +662,12 @@ class Pipeline:
         """Compose the chain of a tool that comes in; called by the registry."""
         if self._take(tool).spill is not None:
             self._offer_result_read()
+
+    def _take_all(self) -> None:
+        with uncollected():
+            for tool in self.registry:
+                if self.registry.quarantine_reason(tool.name) is None:
+                    self._take(tool)
 
     def _take(self, tool: Tool) -> Route:
         route = self._routes[tool.name] = self._builder.route(tool)
