@@ -33,8 +33,9 @@ SUBJECTS: dict[str, Callable[[], Awaitable[list[Pair]]]] = {
     "crowds": crowds.pairs,
     "peers": peers.pairs,
 }
-ALONE = ("starts", "scale")
-"""Run before the others, whose frameworks would weigh on them; the others run interleaved."""
+GROUPS = (("starts",), ("scale",), ("chain", "failures", "crowds"), ("peers",))
+"""What runs interleaved, in this order. The frameworks of peers would weigh on all others, and so
+would the others' many pipelines on the peers, which are one tool each."""
 
 
 async def run(
@@ -46,11 +47,11 @@ async def run(
         return only is None or key in only
 
     found: dict[str, list[Row]] = {}
-    together = [subject for subject in subjects if subject not in ALONE]
-    for group in (*((one,) for one in ALONE if one in subjects), together):
+    for group in GROUPS:
         pairs = [
             (subject, pair)
             for subject in group
+            if subject in subjects
             for pair in await SUBJECTS[subject]()
             if wanted((pair.name, pair.against))
         ]

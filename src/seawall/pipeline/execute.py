@@ -103,7 +103,12 @@ def executing(
     return execute
 
 
+_LARGE = 1 << 63
+
+
 def _made(value: Any, call: Invocation) -> ToolResult | BaseException:
+    if type(value) is int and -_LARGE < value < _LARGE:  # its JSON is what Python writes
+        return result_of_text(str(value), call, value)
     try:
         return result_of(value, call)
     except NOT_OURS:
