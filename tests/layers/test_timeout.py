@@ -216,6 +216,7 @@ async def test_equal_limits_share_one_timer() -> None:
         ({"deadline": 7.0}, 5, "attempt_timeout"),
         ({"deadline": 3.0, "timeout_s": 2}, 2, "attempt_timeout"),
         ({"deadline": 2.0, "timeout_s": 4}, 2, "deadline_exceeded"),
+        ({"deadline": 5.0, "timeout_s": 8}, 5, "deadline_exceeded"),
     ],
 )
 async def test_a_calls_own_limit_and_its_deadline_count(

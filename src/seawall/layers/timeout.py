@@ -95,12 +95,11 @@ class Timeout(Fitted):
             waits: Waits = shared
             reason = _EXPIRED
             if call.deadline is not None or call.timeout_s is not None:
-                seconds, by_deadline = self._limit(call)
+                seconds, reason = self._limit(call)
                 if seconds is not None and seconds <= 0:
                     return self._too_late(call)
                 if seconds is not None and seconds != shared.seconds:
                     waits = _Single(clock, seconds)
-                    reason = "deadline_exceeded" if by_deadline else _EXPIRED
             coro: Any = proceed(call)
             task = current_task() or running_task(coro)
             cancelling, before = task.cancelling(), call.attempt
@@ -136,7 +135,7 @@ class Timeout(Fitted):
 
     async def _unusual(self, call: Invocation, proceed: Handler) -> ToolResult:
         """Run an attempt whose limit depends on the call; or refuse it, if its time is over."""
-        seconds, by_deadline = self._limit(call)
+        seconds, reason = self._limit(call)
         if seconds is not None and seconds <= 0:
             return self._too_late(call)
         waits: Waits
@@ -147,7 +146,6 @@ class Timeout(Fitted):
             waits = _Single(self._clock, seconds)
         else:
             return await proceed(call)
-        reason = "deadline_exceeded" if by_deadline else _EXPIRED
         coro: Any = proceed(call)
         drive: Drive[ToolResult] = Drive(coro, call, self._clock, self._grace_s, reason)
         waits.enter(drive)
@@ -178,15 +176,17 @@ class Timeout(Fitted):
             call.mark("limit", waits.seconds)
         return self._given_up(call, said, reason, was_ended=was_ended)
 
-    def _limit(self, call: Invocation) -> tuple[float | None, bool]:
-        """Seconds for this attempt, and whether the call's deadline is what sets them."""
+    def _limit(self, call: Invocation) -> tuple[float | None, str]:
+        """Seconds for this attempt, and why it ends when they are over."""
         seconds = self._seconds if call.timeout_s is None else call.timeout_s
         if seconds is not None and call.timeout_s is None:
             seconds = self._argued(call, seconds)
         if call.deadline is None:
-            return seconds, False
+            return seconds, _EXPIRED
         left = call.deadline - self._clock.now()
-        return (left, True) if seconds is None or left < seconds else (seconds, False)
+        if seconds is None or left < seconds:
+            return left, "deadline_exceeded"
+        return seconds, _EXPIRED
 
     def _argued(self, call: Invocation, seconds: float) -> float:
         """Widen a limit by what the call's argument says it takes."""

@@ -49,6 +49,13 @@ async def limited(place: Place) -> tuple[Pipeline, str]:
     return pipeline, batch_id
 
 
+async def cancelled_at(reached: asyncio.Event, resuming: asyncio.Task[Any]) -> None:
+    await reached.wait()
+    resuming.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await resuming
+
+
 async def test_a_call_that_a_rate_refuses_is_still_approved_and_runs_later(place: Place) -> None:
     pipeline, batch_id = await limited(place)
 
@@ -171,10 +178,7 @@ async def test_a_call_cancelled_before_its_tool_began_is_as_if_it_had_not_begun(
 
     swap(pipeline.approvals.store, "change", slow)
     resuming = asyncio.ensure_future(pipeline.resume(batch_id))
-    await reached.wait()
-    resuming.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await resuming
+    await cancelled_at(reached, resuming)
 
     async def is_approved() -> bool:
         return await status(pipeline, batch_id) is ApprovalStatus.APPROVED
@@ -195,10 +199,7 @@ async def test_a_call_cancelled_while_its_tool_runs_is_in_doubt(memory: Place) -
     pipeline = memory.pipeline([destroying(memory, run)])
     batch_id = await approved(pipeline, DELETE, session=Session("chat"))
     resuming = asyncio.ensure_future(pipeline.resume(batch_id))
-    await reached.wait()
-    resuming.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await resuming
+    await cancelled_at(reached, resuming)
 
     assert ends(await pipeline.resume(batch_id)) == ["outcome_unknown"]
     assert len(memory.effects) == 1
@@ -219,10 +220,7 @@ async def test_a_call_cancelled_while_its_fallback_runs_is_in_doubt(memory: Plac
     await pipeline.resume(await approved(pipeline, DELETE))
     batch_id = await approved(pipeline, DELETE)
     resuming = asyncio.ensure_future(pipeline.resume(batch_id))
-    await reached.wait()
-    resuming.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await resuming
+    await cancelled_at(reached, resuming)
 
     assert ends(await pipeline.resume(batch_id)) == ["outcome_unknown"]
 
@@ -244,10 +242,7 @@ async def test_how_a_call_ended_is_kept_although_its_caller_goes_while_it_is_wri
 
     swap(pipeline.approvals.store, "change", slow)
     resuming = asyncio.ensure_future(pipeline.resume(batch_id))
-    await reached.wait()
-    resuming.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await resuming
+    await cancelled_at(reached, resuming)
 
     assert ends(await pipeline.resume(batch_id)) == ["ok"]
     assert len(memory.effects) == 1

@@ -80,7 +80,7 @@ class AskedBefore:
         approval = approval_of(result)
         if approval is None:
             return None
-        self._remember(key, payload, approval)
+        self.remember(key, payload, approval)
         if self._ledger is None:
             return None
         work = self._kept_for_all(self._ledger, key, payload, result, about)
@@ -101,13 +101,15 @@ class AskedBefore:
         try:
             instead = await self._begun(ledger, key, payload, result, about)
         except StoreUnavailable as error:
-            self._forget(key)
-            await self._withdrawn(approval)
+            await self._taken_back(key, approval)
             raise Held(unavailable(about)) from error
         if instead is not None:
-            self._forget(key)
-            await self._withdrawn(approval)
+            await self._taken_back(key, approval)
         return instead
+
+    async def _taken_back(self, key: Key, approval: str) -> None:
+        self._forget(key)
+        await self._withdrawn(approval)
 
     def _has_kept(self, keeping: asyncio.Task[Answer | None]) -> None:
         self._keeping.discard(keeping)
@@ -118,11 +120,8 @@ class AskedBefore:
         """Whether a key is known here to stand for an approval, so that nothing ran under it."""
         return self._known(key) is not None
 
-    def remember(self, key: Key, payload: Digest, approval: str) -> None:
+    def remember(self, key: Key, payload: Digest, approval: str) -> _Entry:
         """Let a key stand for an approval, in this process."""
-        self._remember(key, payload, approval)
-
-    def _remember(self, key: Key, payload: Digest, approval: str) -> _Entry:
         client, name = key
         entry = _Entry(approval, payload, self._pipeline.clock.now() + self._keep_s)
         own = self._clients.setdefault(client, OrderedDict())
@@ -162,7 +161,7 @@ class AskedBefore:
             raise Held(conflict(about))
         if begun.earlier is None:
             return None
-        return self._remember(key, payload, begun.earlier.call_id)
+        return self.remember(key, payload, begun.earlier.call_id)
 
     async def _begun(
         self,
