@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -264,14 +265,20 @@ class Refusing:
         return 200, json.dumps(said).encode()
 
 
+@asynccontextmanager
+async def listening(serve: Callable[..., Awaitable[None]]) -> AsyncIterator[int]:
+    """Have connections served; gives the port."""
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    yield server.sockets[0].getsockname()[1]
+    server.close()
+
+
 @pytest.fixture
 async def refusing() -> AsyncIterator[Refusing]:
     """A server that runs calls and says that it does not."""
     found = Refusing()
-    listening = await asyncio.start_server(found.serve, "127.0.0.1", 0)
-    found.port = listening.sockets[0].getsockname()[1]
-    yield found
-    listening.close()
+    async with listening(found.serve) as found.port:
+        yield found
 
 
 STATUSES = [

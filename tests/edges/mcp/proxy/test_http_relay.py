@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
-from tests.edges.mcp.proxy.conftest import LEGACY, MODERN, STATUSES, UNBROKEN
+from tests.edges.mcp.proxy.conftest import LEGACY, MODERN, STATUSES, UNBROKEN, listening
 from tests.servers import free_port
 from tests.waiting import until
 
@@ -524,10 +524,8 @@ class Written:
 @pytest.fixture
 async def behind() -> AsyncIterator[Written]:
     found = Written()
-    listening = await asyncio.start_server(found.serve, "127.0.0.1", 0)
-    found.port = listening.sockets[0].getsockname()[1]
-    yield found
-    listening.close()
+    async with listening(found.serve) as found.port:
+        yield found
 
 
 async def sent(port: int, head: str, body: bytes = b"") -> str:
