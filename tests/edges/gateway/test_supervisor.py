@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.waiting import Lines, until_gone
+from tests.waiting import Lines, until_gone, waited
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,6 +47,21 @@ class Supervised:
         self._said.reader.join(WITHIN_S)
         return found
 
+    def kill(self) -> None:
+        """Kill it and its workers, and return when the last of their lines is read."""
+        self.process.kill()
+
+        def all_is_read() -> bool:
+            for line in self.lines:
+                if line.startswith("seat "):
+                    with suppress(ProcessLookupError):
+                        os.kill(int(line.split()[2]), signal.SIGKILL)
+            return not self._said.reader.is_alive()
+
+        # A worker that was just started may be named only now; a stream must not be closed
+        # while its reader reads.
+        waited(all_is_read)
+
 
 @contextmanager
 def supervised(*arguments: str) -> Iterator[Supervised]:
@@ -57,11 +72,7 @@ def supervised(*arguments: str) -> Iterator[Supervised]:
         try:
             yield found
         finally:
-            process.kill()
-            for line in found.lines:
-                if line.startswith("seat "):
-                    with suppress(ProcessLookupError):
-                        os.kill(int(line.split()[2]), signal.SIGKILL)
+            found.kill()
 
 
 def test_the_first_worker_starts_alone_and_the_others_once_it_serves() -> None:
