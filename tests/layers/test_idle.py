@@ -208,7 +208,7 @@ async def test_a_policy_without_it_keeps_no_time_of_progress() -> None:
 
     call.reported()
 
-    assert not hasattr(call, "progress_at")
+    assert call.progress_at == 0.0
 
 
 @pytest.mark.parametrize("policy", [IDLE, RunPolicy(idle_timeout_s=0.5, timeout_s=9)])

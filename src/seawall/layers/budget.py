@@ -49,7 +49,7 @@ class Budget:
 
     def entered(self, call: Invocation) -> None:
         """Let a call make room, once, whichever layer sees it first."""
-        if not hasattr(call, "budgeted"):
+        if not call.budgeted:
             call.budgeted = True
             self._part()[1] += 1
             self.calls += 1

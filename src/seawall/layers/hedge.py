@@ -186,7 +186,7 @@ class _Race:
         result = task.result()
         failure = result.failure
         if not self._was_made(fork):
-            if hasattr(fork, "budgeted"):
+            if fork.budgeted:
                 self._hedge.was_refused()
             self._refused = result
             return result if failure is None else None
