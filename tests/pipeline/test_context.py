@@ -204,7 +204,7 @@ async def test_a_call_of_an_unknown_tool_from_a_tool_is_answered_as_any() -> Non
 async def test_outside_of_its_attempt_a_context_says_that_it_is_over() -> None:
     bench = LayerBench()
     call = bench.invocation()
-    context = ToolContext(call)
+    context = ToolContext(call, call.attempt)
 
     assert context.cancelled
     assert context.cancelled.reason == "cancelled"

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from seawall.contract.failure import FailureCode
 from seawall.contract.result import ToolResult
+from seawall.pipeline.invocation import Invocation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from seawall.pipeline.invocation import Invocation
     from seawall.pipeline.session import Services
 
 MAX_DEPTH = 8
@@ -41,19 +43,16 @@ class Cancelled:
         return self.reason is not None
 
 
-class ToolContext:
+class ToolContext(msgspec.Struct, eq=False):
     """One attempt, as its executor sees it. Safe to read from the tool's thread.
 
     Progress counts only while this attempt runs; later reports are ignored.
     """
 
-    __slots__ = ("_call", "_cancelled", "attempt")
-
-    def __init__(self, call: Invocation) -> None:
-        self._call = call
-        self._cancelled: Cancelled | None = None
-        self.attempt = call.attempt
-        """From 1."""
+    _call: Invocation
+    attempt: int
+    """From 1."""
+    _cancelled: Cancelled | None = None
 
     @property
     def call_id(self) -> str:

@@ -64,11 +64,11 @@ def executing(
         if call.attempt:
             call.begun = False
             call.error = call.cancel_reason = None
-        call.attempt += 1
+        call.attempt = attempt = call.attempt + 1
         call.attempt_open = call.live = True
         call.attempt_wall = wall()
         call.attempt_started = now()
-        context = ToolContext(call)
+        context = ToolContext(call, attempt)
         error: BaseException | None = None
         value: Any = None
         made: ToolResult | BaseException | None
@@ -90,7 +90,7 @@ def executing(
                 raise
             error = raised
         finally:
-            call.end_attempt(now(), context.attempt)
+            call.end_attempt(now(), attempt)
         if error is None:
             made = result_of_text(value, call) if type(value) is str else _made(value, call)
             if isinstance(made, ToolResult):

@@ -154,9 +154,10 @@ class _Tally:
         self.last_used: float | None = None
 
     def on_success(self, news: Success) -> None:
-        self.last_used = self._wall()
+        span, seconds = news
+        self.last_used = span.started + span.duration_ms / 1000  # cheaper than the clock
         self.runs += 1
-        self.total_s += news[1]
+        self.total_s += seconds
         self.successes += 1
 
     def on_call(self, finished: Finished) -> None:
