@@ -232,16 +232,21 @@ class Refusing:
         self.body = b"no"
         self.ran = 0
         self.port = 0
+        self.more = ""
+        """Headers of every answer."""
+        self.heads: list[str] = []
+        self.hints: dict[str, bool] = {}
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one request."""
         head = (await reader.readuntil(b"\r\n\r\n")).lower()
+        self.heads.append(head.decode())
         size = int(head.partition(b"content-length: ")[2].partition(b"\r\n")[0] or 0)
         status, body = self.answer(await reader.readexactly(size))
         kind = "application/json" if body.startswith(b"{") else "text/plain"
         writer.write(
             f"HTTP/1.1 {status} X\r\nContent-Type: {kind}\r\nConnection: close\r\n"
-            f"Content-Length: {len(body)}\r\n\r\n".encode()
+            f"{self.more}Content-Length: {len(body)}\r\n\r\n".encode()
             + body
         )
         await writer.drain()
@@ -253,7 +258,8 @@ class Refusing:
         results = {
             "initialize": {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
                            "serverInfo": {"name": "refusing", "version": "1"}},
-            "tools/list": {"tools": [{"name": "pay", "inputSchema": {"type": "object"}}]},
+            "tools/list": {"tools": [{"name": "pay", "inputSchema": {"type": "object"},
+                                      "annotations": self.hints}]},
         }  # fmt: skip
         method = asked.get("method", "")
         if method == "tools/call":

@@ -272,6 +272,72 @@ async def test_a_person_is_asked_on_the_stream_of_the_call(
     assert [text_of(a) for a in answers] == ["removed it"]
 
 
+async def asked_and_answered(web: Web, decision: str) -> tuple[list[str], Any]:
+    """Call `pay`; gives what the person was asked, all of it answered so, and the result."""
+    sent = {**ACCEPT, **web.headers}
+    asked: list[str] = []
+    said: Any = None
+    call = request("tools/call", {"name": "pay", "arguments": {}}, 7)
+    async with web.http.stream("POST", web.url, json=call, headers=sent) as stream:
+        async for line in stream.aiter_lines():
+            found = line.removeprefix("data: ")
+            if not found.startswith("{"):
+                continue
+            said = json.loads(found)
+            if said.get("method") == "elicitation/create":
+                asked.append(said["params"]["message"])
+                result = {"action": "accept", "content": {"decision": decision}}
+                await web.post({"jsonrpc": "2.0", "id": said["id"], "result": result})
+    return asked, said
+
+
+async def test_clients_that_a_server_gives_one_session_are_asked_each_for_itself(
+    served: Served, refusing: Refusing, webs: Any
+) -> None:
+    refusing.more = "Mcp-Session-Id: the-same\r\n"
+    refusing.hints = {"destructiveHint": True}
+    refusing.status = 200
+    refusing.body = b'{"jsonrpc":"2.0","id":7,"result":{"content":[]}}'
+    port = served.before(refusing.port)
+    careless, careful, late = webs(port), webs(port), webs(port)
+    await careless.open(elicitation={})
+    await careful.open(elicitation={})
+
+    first, _ = await asked_and_answered(careless, "session")
+    again, _ = await asked_and_answered(careless, "deny")
+    other, refused = await asked_and_answered(careful, "deny")
+    await late.open(elicitation={})
+    still, _ = await asked_and_answered(careless, "deny")
+    new, _ = await asked_and_answered(late, "deny")
+
+    assert [len(asked) for asked in (first, again, still)] == [1, 0, 0]
+    assert [len(asked) for asked in (other, new)] == [1, 1]
+    assert refused["result"]["isError"] is True
+    assert refusing.ran == 3
+
+
+async def test_a_server_does_not_learn_what_its_clients_are_told_of_a_session(
+    served: Served, refusing: Refusing, webs: Any
+) -> None:
+    refusing.more = "Mcp-Session-Id: a.b\r\n"
+    port = served.before(refusing.port)
+    first, second = webs(port), webs(port)
+
+    await first.open()
+    await second.open()
+    known = first.headers["mcp-session-id"]
+    echoed = (await first.post(request("ping"))).headers["mcp-session-id"]
+    await first.call("pay")
+    ended = await first.http.delete(first.url, headers=first.headers)
+
+    assert known.startswith("a.b.")
+    assert known != second.headers["mcp-session-id"]
+    assert echoed == known == ended.headers["mcp-session-id"]
+    told = [head.partition("mcp-session-id: ")[2].partition("\r\n")[0] for head in refusing.heads]
+    assert set(told) == {"", "a.b"}
+    assert told[-1] == "a.b"
+
+
 async def test_a_stream_that_the_server_closes_is_resumed_through_the_proxy(
     ports: dict[str, int], webs: Any
 ) -> None:

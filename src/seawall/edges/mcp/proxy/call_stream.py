@@ -11,6 +11,7 @@ from seawall.contract.failure import Failure, FailureCode, ToolFailed
 from seawall.edges.mcp.proxy import messages
 from seawall.edges.mcp.proxy.exchange import Exchange, ServerGone
 from seawall.edges.mcp.proxy.messages import Message, key_of
+from seawall.edges.mcp.proxy.session_ids import SESSION
 from seawall.edges.mcp.proxy.sse import Event, Events, TooLong, passed, unread, written
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ SSE_HEADERS: Headers = [
     (b"cache-control", b"no-cache, no-transform"),
     (b"x-accel-buffering", b"no"),
 ]
-SESSION = b"mcp-session-id"
 PAYMENT = 402
 """Has its own protocols, which the client may speak."""
 
@@ -57,6 +57,10 @@ class Way(Protocol):
 
     def with_parameters(self, headers: Headers, exchange: Exchange, params: Any) -> Headers:
         """Let the headers that repeat arguments say what the arguments say now."""
+        ...
+
+    def returned(self, request: Request, headers: Headers) -> Headers:
+        """The headers of an answer as the client is to get them."""
         ...
 
     def keep_task(self, task: asyncio.Task[None]) -> None:
@@ -160,6 +164,7 @@ class CallStream:
             headers = self._relay.with_parameters(headers, exchange, params)
         try:
             async with self._relay.server.open("POST", headers, body) as response:
+                response.headers = self._relay.returned(self._request, response.headers)
                 message = await self._read(response, request_id, exchange)
             return message or await self._wait_elsewhere(request_id)
         except asyncio.CancelledError:

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 class Client:
     """One client: of a pipe, of an HTTP session, or those that come without a session."""
 
-    def __init__(self, chance: Chance, *, stateless: bool = False) -> None:
+    def __init__(self, chance: Chance, *, stateless: bool = False, shared: bool = False) -> None:
         self.stateless = stateless
         """It keeps no session: nothing may be remembered from one call to the next."""
+        self._shared = shared or stateless
         self.session = Session(chance.token(8))
         self.capabilities: Mapping[str, Any] = {}
         self.names: set[str] = set()
@@ -41,8 +42,8 @@ class Client:
         self.capabilities = found if isinstance(found, dict) else {}
 
     def session_for_call(self, chance: Chance) -> Session:
-        """Give the session of a call: one of its own where none may be kept."""
-        return Session(chance.token(8)) if self.stateless else self.session
+        """Give the session of a call: one of its own where clients may be several."""
+        return Session(chance.token(8)) if self._shared else self.session
 
     def new_id(self) -> str:
         """Make an id that neither the client nor its server uses."""

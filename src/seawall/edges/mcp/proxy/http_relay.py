@@ -1,7 +1,8 @@
 """A server over HTTP, offered over HTTP: requests and streams pass as they are, calls are guarded.
 
-Sessions, event ids and resumption are the server's own. A call whose stream the server closes goes
-on; its answer is taken from whichever stream brings it, and leaves on the same.
+Sessions, event ids and resumption are the server's own, but an id of a session tells the proxy
+which client it was given to. A call whose stream the server closes goes on; its answer is taken
+from whichever stream brings it, and leaves on the same.
 """
 
 from __future__ import annotations
@@ -21,6 +22,13 @@ from seawall.edges.mcp.proxy.http_client import HOP_BY_HOP, JSON, NAMED, SSE
 from seawall.edges.mcp.proxy.http_session import HttpSession
 from seawall.edges.mcp.proxy.http_shell import while_listening
 from seawall.edges.mcp.proxy.messages import Message, key_of
+from seawall.edges.mcp.proxy.session_ids import (
+    OWNER_BYTES,
+    SESSION,
+    for_client,
+    for_server,
+    owner_in,
+)
 from seawall.edges.mcp.proxy.sse import (
     NOTHING,
     Event,
@@ -42,7 +50,6 @@ if TYPE_CHECKING:
     from seawall.edges.mcp.proxy.http_shell import Request
 
 MAX_SESSIONS = 10_000
-SESSION = b"mcp-session-id"
 PARAM = b"mcp-param-"
 
 ENDPOINT = "/mcp"
@@ -360,7 +367,9 @@ class Relay:
         key: Any = session_id or (version > "2026", request.header(b"authorization"))
         session = self._sessions.get(key)
         if session is None:
-            session = HttpSession(Client(self.guard.chance, stateless=not session_id))
+            shared = owner_in(session_id.encode("latin-1")) is None
+            client = Client(self.guard.chance, stateless=not session_id, shared=shared)
+            session = HttpSession(client)
             self._keep(key, session)
         else:
             self._sessions.move_to_end(key)
@@ -375,7 +384,14 @@ class Relay:
         """The request's headers as the server is to get them."""
         # An answer has to come in plain text: what is packed cannot be looked at.
         left_out = {*HOP_BY_HOP, b"accept-encoding", *([b"authorization"] if self._strip else [])}
-        return [(name, value) for name, value in request.sent if name not in left_out]
+        return for_server([(name, value) for name, value in request.sent if name not in left_out])
+
+    def returned(self, request: Request, headers: Headers) -> Headers:
+        """The headers of an answer as the client is to get them."""
+        if not any(name == SESSION for name, _ in headers):
+            return headers
+        owner = owner_in(request.headers.get(SESSION, b""))
+        return for_client(headers, owner or self.guard.chance.token(OWNER_BYTES))
 
     @contextlib.asynccontextmanager
     async def open(
@@ -388,6 +404,7 @@ class Relay:
         async with self.server.open(
             request.method, self.forwarded(request), body, url=target
         ) as response:
+            response.headers = self.returned(request, response.headers)
             if response.header(b"content-encoding").lower() not in ("", "identity"):
                 raise ServerGone("the server's answer is packed, which nobody asked for")
             yield response
