@@ -19,12 +19,13 @@ APPROVE, REJECT = {"type": "approve"}, {"type": "reject", "message": "too much"}
 
 
 class Shop:
-    """Two tools that ask, one that does not, and what they have done."""
+    """Three tools that ask, one that does not, and what they have done."""
 
     def __init__(self) -> None:
         self.done: list[str] = []
         self.tools = [
             seawall.tool(self.pay, risk=Risk.HIGH),
+            seawall.tool(self.give, risk=Risk.HIGH),
             seawall.tool(self.drop, risk=Risk.HIGH),
             seawall.tool(self.note, risk=Risk.LOW),
         ]
@@ -33,6 +34,11 @@ class Shop:
         """Pay somebody."""
         self.done.append(f"pay {to}")
         return f"paid {to}"
+
+    async def give(self, to: str) -> str:
+        """Give somebody something."""
+        self.done.append(f"give {to}")
+        return f"given to {to}"
 
     async def drop(self, table: str) -> str:
         """Drop a table."""
@@ -164,6 +170,61 @@ async def test_equal_calls_are_decided_one_by_one() -> None:
     await graph.ainvoke(Command(resume={"decisions": [REJECT, APPROVE]}), THREAD)
 
     assert shop.done == ["pay bob"]
+
+
+def under_one_id(*asked: tuple[str, str, str], shared: str = "call-0") -> dict[str, Any]:
+    made = calls(*asked)
+    for one in made["messages"][0].tool_calls:
+        one["id"] = shared
+    return made
+
+
+SAME = [("pay", "to", "ann"), ("pay", "to", "ann")]
+ALIKE = [("pay", "to", "ann"), ("give", "to", "ann")]
+
+
+@pytest.mark.parametrize("shared", ["call-0", ""])
+@pytest.mark.parametrize(
+    ("asked", "decisions", "done"),
+    [
+        (SAME, [APPROVE, REJECT], ["pay ann"]),
+        (SAME, [REJECT, APPROVE], ["pay ann"]),
+        (SAME, [REJECT, REJECT], []),
+        (SAME, [APPROVE, APPROVE], ["pay ann", "pay ann"]),
+        (ALIKE, [APPROVE, REJECT], ["pay ann"]),
+        (ALIKE, [REJECT, APPROVE], ["give ann"]),
+    ],
+)
+async def test_calls_under_one_id_need_a_yes_each(
+    asked: list[Any], decisions: list[Any], done: list[str], shared: str
+) -> None:
+    shop = Shop()
+    graph = graph_of(shop.tools)
+    paused = await graph.ainvoke(under_one_id(*asked, shared=shared), THREAD)
+
+    await graph.ainvoke(Command(resume={"decisions": decisions}), THREAD)
+
+    assert requests(paused) == [[(name, {"to": "ann"}) for name, _, _ in asked]]
+    assert shop.done == done
+
+
+async def test_a_yes_is_used_up_by_the_call_that_ran_under_it() -> None:
+    shop = Shop()
+
+    async def twice(request: Any, execute: Any) -> Any:
+        await execute(request)
+        return await execute(request)
+
+    tools = to_langchain(shop.tools, approvals="framework")
+    node = ToolNode(tools, awrap_tool_call=twice)
+    graph = StateGraph(MessagesState).add_node("tools", node).add_edge(START, "tools")
+    compiled: Any = graph.compile(checkpointer=InMemorySaver())
+    await compiled.ainvoke(BOTH, THREAD)
+
+    found = await compiled.ainvoke(Command(resume=True), THREAD)
+
+    assert sorted(shop.done) == ["drop users", "pay ann"]
+    assert "approval required" in str(found["messages"][-1].content)
 
 
 async def test_a_call_that_was_changed_since_it_was_shown_is_not_approved() -> None:

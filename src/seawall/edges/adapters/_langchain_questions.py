@@ -52,7 +52,14 @@ class _Step:
     def __init__(self, scratchpad: Any) -> None:
         self.scratchpad = scratchpad  # held, so that its id is that of no other
         self.interrupt: BaseException | None = None
-        self.answers: dict[str | None, tuple[Any, Answer]] | None = None
+        self.answers: list[tuple[Asked, Answer]] | None = None
+        """What is still to be taken; ids may be equal, or missing, so calls are told as a whole."""
+
+    def take(self, call: Asked) -> Answer | None:
+        """Give the answer to a call, once: the next call like it has one of its own, or none."""
+        waiting = self.answers or []
+        at = next((at for at, (shown, _) in enumerate(waiting) if shown == call), None)
+        return None if at is None else waiting.pop(at)[1]
 
 
 class Questions:
@@ -80,8 +87,7 @@ class Questions:
                 raise step.interrupt
             if step.answers is None:
                 step.answers = self._asked(step, together, session)
-        shown, answer = step.answers.get(call.id, (None, None))
-        return answer if shown == call.arguments else None
+            return step.take(call)
 
     def after(
         self, call: Asked, runtime: Any, config: RunnableConfig, result: ToolResult
@@ -103,19 +109,18 @@ class Questions:
 
     def _asked(
         self, step: _Step, together: Sequence[Asked], session: Session
-    ) -> dict[str | None, tuple[Any, Answer]]:
+    ) -> list[tuple[Asked, Answer]]:
         told = [(one, self._bridge.question(one.name, one.arguments, session)) for one in together]
         wanted = [(one, said) for one, said in told if said is not None]
         if not wanted:
-            return {}
+            return []
         try:
             answer = _interrupted(wanted)
         except importlib.import_module("langgraph.errors").GraphInterrupt as interrupt:
             step.interrupt = interrupt
             raise
         calls = [one for one, _ in wanted]
-        found = _answers(calls, answer)
-        return {one.id: (one.arguments, given) for one, given in zip(calls, found, strict=True)}
+        return list(zip(calls, _answers(calls, answer), strict=True))
 
 
 def _scratchpad(config: RunnableConfig) -> Any:
