@@ -15,7 +15,7 @@ import msgspec
 
 from seawall.contract.failure import FailureCode
 from seawall.contract.result import ToolResult
-from seawall.pipeline.arguments.faults.explain import secrets_of
+from seawall.pipeline.arguments.faults.explain import Redaction
 from seawall.pipeline.context import ToolContext
 from seawall.pipeline.convert import (
     failed_result,
@@ -121,7 +121,7 @@ def _failing(
     tool: Tool, clock: Clock, *, raising: bool
 ) -> Callable[[Invocation, ToolContext, BaseException], ToolResult]:
     """Make what turns an exception of one tool into a result."""
-    secrets_in = secrets_of(tool.input_schema)
+    secrets_in = Redaction(tool.input_schema).secrets
     what = f"tool {tool.name!r} raised"
 
     def failed(call: Invocation, context: ToolContext, error: BaseException) -> ToolResult:

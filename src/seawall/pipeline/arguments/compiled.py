@@ -8,8 +8,10 @@ at its place, while the rest of the schema works.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
+from weakref import WeakKeyDictionary, ref
 
 import msgspec
 
@@ -17,6 +19,7 @@ from seawall.contract.errors import ConfigurationError, Fault
 from seawall.contract.failure import Issue
 from seawall.pipeline.arguments.faults.finder import Finder
 from seawall.pipeline.arguments.faults.schema import schema_faults
+from seawall.pipeline.arguments.faults.survey import Survey
 from seawall.pipeline.arguments.reading.bounds import out_of_bounds
 from seawall.pipeline.arguments.schema.combinations import HARMLESS_REFERENCES, excess
 from seawall.pipeline.arguments.schema.dialects import (
@@ -39,6 +42,10 @@ from seawall.pipeline.arguments.schema.validators import (
 if TYPE_CHECKING:
     from jsonschema_rs import FancyRegexOptions
 
+    from seawall.pipeline.arguments.faults.explain import Redaction
+
+_KEPT = 500
+"""Schemas of which is kept what it takes to say why they refuse a value."""
 _NO_RESOURCES: Mapping[str, Any] = {}
 _SLUGS = {
     "required": "argument_missing",
@@ -49,7 +56,7 @@ _SLUGS = {
 }
 
 
-class CompiledSchema(msgspec.Struct, frozen=True, eq=False):
+class CompiledSchema(msgspec.Struct, frozen=True, eq=False, weakref=True):
     """A schema ready to check values.
 
     Values are JSON within the bounds of arguments (`out_of_bounds`); for those nothing here
@@ -71,13 +78,12 @@ class CompiledSchema(msgspec.Struct, frozen=True, eq=False):
             return (Issue(outside[1], outside[2], "parse"),)
         if self.is_valid(value):
             return ()
-        dialect = DIALECTS[self.draft]
-        validators = Validators(
-            self.schema, dialect, self.resources, assert_formats=self.assert_formats
-        )
-        return Finder(Documents(self.schema, dialect, self.resources), dialect, validators).find(
-            value
-        )
+        return Finder(_surveyed(self)).find(value)
+
+    @property
+    def redaction(self) -> Redaction:
+        """What must not be shown of values."""
+        return _surveyed(self).redaction
 
     @staticmethod
     def reason(issues: Sequence[Issue]) -> str:
@@ -87,6 +93,29 @@ class CompiledSchema(msgspec.Struct, frozen=True, eq=False):
         """
         slugs = {_SLUGS.get(issue.keyword, "argument_invalid") for issue in issues}
         return slugs.pop() if len(slugs) == 1 else "argument_invalid"
+
+
+def _surveyed(compiled: CompiledSchema) -> Survey:
+    """Give what is known of the places of a schema: what was found for another value, if kept."""
+    known = _SURVEYS.get(compiled)
+    if known is None:
+        schema, dialect = compiled.schema, DIALECTS[compiled.draft]
+        validators = Validators(
+            schema, dialect, compiled.resources, assert_formats=compiled.assert_formats
+        )
+        documents = Documents(schema, dialect, compiled.resources)
+        known = _SURVEYS[compiled] = Survey(documents, dialect, validators)
+        _ORDER.append(ref(compiled))
+        while len(_ORDER) > _KEPT:
+            oldest = _ORDER.popleft()()
+            if oldest is not None:
+                _SURVEYS.pop(oldest, None)
+    return known
+
+
+_SURVEYS: WeakKeyDictionary[CompiledSchema, Survey] = WeakKeyDictionary()
+"""Each goes with its schema, or when many others are needed: of 10,000 tools all may be refused."""
+_ORDER: deque[ref[CompiledSchema]] = deque()
 
 
 def compile_schema(

@@ -7,6 +7,7 @@ object is never changed.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from seawall.contract.tool import ImpliedCheck
 from seawall.pipeline.arguments.careful.careful import Careful
 from seawall.pipeline.arguments.compiled import CompiledSchema, compile_schema
 from seawall.pipeline.arguments.faults import wording
-from seawall.pipeline.arguments.faults.explain import HIDDEN, explain, secret_values, show
+from seawall.pipeline.arguments.faults.explain import HIDDEN, Redaction, explain
 from seawall.pipeline.arguments.lenient.lenient import Lenient, validation_text
 from seawall.pipeline.arguments.likeness import nearest
 from seawall.pipeline.arguments.patterns.bounds import PatternBounds, pattern_bounds
@@ -145,6 +146,10 @@ class Preparing:
             self._lenient = Lenient(schema)
             self._mend = self._lenient.coerce
 
+    @cached_property
+    def _redaction(self) -> Redaction:
+        return Redaction(self._tool.input_schema)
+
     @property
     def compiled(self) -> CompiledSchema | None:
         """What arguments are checked against, if they are."""
@@ -250,8 +255,7 @@ class Preparing:
         except NOT_OURS:
             raise
         except BaseException as error:  # noqa: BLE001  # a shim raises what it likes
-            secrets = secret_values(self._tool.input_schema, call.given)
-            secrets += secret_values(self._tool.input_schema, value)
+            secrets = self._redaction.secrets(call.given) + self._redaction.secrets(value)
             log_frames(f"prepare_arguments of {self._tool.name!r} raised", error, secrets=secrets)
             return call.refuse(
                 FailureCode.PERMISSION_DENIED,
@@ -274,7 +278,7 @@ class Preparing:
         except NOT_OURS:
             raise
         except BaseException as error:  # noqa: BLE001  # a check raises what it likes
-            secrets = secret_values(self._tool.input_schema, value)
+            secrets = self._redaction.secrets(value)
             log_frames(f"the check of {self._tool.name!r} raised", error, secrets=secrets)
             issues = (Issue("", described(error, secrets), "check"),)
         return self._said(call, self._sound(issues, value), value) if issues else None
@@ -295,7 +299,7 @@ class Preparing:
 
     def _sound(self, issues: tuple[Any, ...], value: dict[str, Any]) -> tuple[Issue, ...]:
         """Give issues as a model may read them: nobody has looked at what a check made."""
-        secrets = secret_values(self._tool.input_schema, value)
+        secrets = self._redaction.secrets(value)
         return tuple(
             discreet(issue, secrets) if _is_issue(issue) else _NO_ISSUE for issue in issues
         )
@@ -332,15 +336,15 @@ class Preparing:
         if self._mode == "lenient":
             text = self._pi_text(issues, call.given)
         else:
-            schema = self._tool.input_schema if compiled is None else compiled.schema
-            text = f"{explain(tool, issues, value, schema)}\n{failure.guidance} Nothing was run."
+            redaction = self._redaction if compiled is None else compiled.redaction
+            text = f"{explain(tool, issues, value, redaction)}\n{failure.guidance} Nothing was run."
             text = f"Error: {reason.replace('_', ' ')}: {text}"
         return msgspec.structs.replace(result, content=(TextContent(text=text),))
 
     def _pi_text(self, issues: tuple[Issue, ...], given: Any) -> str:
         """The text of `lenient`, which shows the arguments as they came, without secrets."""
         text = validation_text(self._tool.name, issues, given)
-        shown = show(given, self._tool.input_schema)
+        shown = self._redaction.show(given)
         if HIDDEN not in shown:
             return text
         return f"{text.partition(_RECEIVED)[0]}{_RECEIVED}{shown}"

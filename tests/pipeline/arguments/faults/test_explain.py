@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from seawall.contract.failure import Issue
 from seawall.pipeline.arguments.compiled import compile_schema
-from seawall.pipeline.arguments.faults.explain import explain, secret_values, show
+from seawall.pipeline.arguments.faults.explain import Redaction, explain, secret_values, show
 
 SECRET = "hunter2"
 
@@ -24,7 +24,9 @@ def members(**properties: Any) -> dict[str, Any]:
 def test_it_names_the_tool_and_each_fault_and_shows_what_was_received() -> None:
     schema = {**members(a={"type": "string"}, n={"type": "integer"}), "required": ["a"]}
     received = {"n": "x"}
-    assert explain("echo", compile_schema(schema).faults(received), received, schema) == (
+    assert explain(
+        "echo", compile_schema(schema).faults(received), received, Redaction(schema)
+    ) == (
         'Validation failed for tool "echo":\n'
         "  - a: missing; expected string\n"
         "  - n: expected integer, got string\n"
@@ -36,7 +38,7 @@ def test_it_names_the_tool_and_each_fault_and_shows_what_was_received() -> None:
 
 def test_a_fault_of_the_whole_is_called_root_and_paths_are_dotted() -> None:
     issues = [Issue("", "expected object, got string"), Issue("/a/0/b~1c", "missing")]
-    lines = explain("t", issues, "x", {}).splitlines()
+    lines = explain("t", issues, "x", Redaction({})).splitlines()
     assert lines[1:3] == ["  - root: expected object, got string", "  - a.0.b/c: missing"]
     assert lines[-1] == '"x"'
 
@@ -46,7 +48,7 @@ def test_at_most_twenty_faults_are_shown_and_the_others_counted(
     count: int, rest: int | None
 ) -> None:
     issues = [Issue(f"/p{number}", "missing") for number in range(count)]
-    text = explain("t", issues, {}, {})
+    text = explain("t", issues, {}, Redaction({}))
     assert text.count("missing") == 20
     assert ("more" in text) == (rest is not None)
     if rest:
@@ -55,7 +57,7 @@ def test_at_most_twenty_faults_are_shown_and_the_others_counted(
 
 def test_a_line_stays_one_line_and_short() -> None:
     issues = [Issue("/a\nb\x1b[31m", "first\nsecond\ud800" + "x" * 5000)]
-    line = explain("t" * 500, issues, {}, {}).splitlines()[1]
+    line = explain("t" * 500, issues, {}, Redaction({})).splitlines()[1]
     assert line.startswith("  - a b [31m: first second ")
     assert len(line) < 850
 

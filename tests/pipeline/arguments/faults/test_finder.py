@@ -10,6 +10,7 @@ import pytest
 
 from seawall.pipeline.arguments.compiled import compile_schema
 from seawall.pipeline.arguments.faults.finder import ISSUES_AT_MOST, Finder
+from seawall.pipeline.arguments.faults.survey import Survey
 from seawall.pipeline.arguments.schema.dialects import DRAFT_2020
 from seawall.pipeline.arguments.schema.documents import Documents
 from seawall.pipeline.arguments.schema.validators import Validators
@@ -284,13 +285,13 @@ def test_a_part_that_cannot_be_checked_by_itself_is_not_blamed() -> None:
         def around(self, schema: Any) -> Any:
             raise ValueError(schema)
 
-    schema = members(a={"type": "integer"})
-    finder = Finder(
+    schema = members(a={"type": "array", "items": {"type": "integer"}})
+    survey = Survey(
         Documents(schema, DRAFT_2020, {}),
         DRAFT_2020,
         Unable(schema, DRAFT_2020, {}, assert_formats=True),
     )
-    assert [issue.path for issue in finder.find({"a": "x"})] == [""]
+    assert [issue.path for issue in Finder(survey).find({"a": "x"})] == [""]
 
 
 def test_looking_for_what_no_part_speaks_of_ends_in_time() -> None:

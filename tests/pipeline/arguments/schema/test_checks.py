@@ -85,3 +85,21 @@ def test_what_refers_to_itself_is_checked_at_any_depth() -> None:
 
     assert not found[-1](value)
     assert found[-1]({"next": {"n": 1}})
+
+
+def test_of_those_compiled_by_themselves_only_so_many_are_kept() -> None:
+    many = {"properties": {f"p{n}": {"minimum": n} for n in range(200)}}
+    registry = jsonschema_rs.Registry([(HOME, many)])
+    compiled: list[str] = []
+
+    def make(schema: dict[str, Any]) -> Check:
+        compiled.append(schema["$ref"])
+        return jsonschema_rs.validator_for(schema, registry=registry).is_valid
+
+    checks = Checks(make, lambda: ())
+    places = [f"{HOME}#/properties/p{n}" for n in range(200)]
+
+    found = [checks.at(place) for place in [*places, *places]]
+
+    assert len(compiled) == 64 + 2 * 136
+    assert [check(99) for check in found] == [n <= 99 for n in [*range(200), *range(200)]]

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from seawall.contract.pointer import escaped
 from seawall.pipeline.arguments.faults import wording
 from seawall.pipeline.arguments.schema.documents import mapping
-from seawall.pipeline.arguments.schema.redaction import Secrecy
+from seawall.pipeline.arguments.schema.redaction import declared, declared_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seawall.pipeline.arguments.faults.looking import Looking
-    from seawall.pipeline.arguments.schema.documents import Place
+    from seawall.pipeline.arguments.faults.survey import Spot
 
 _LONGEST_KEY = 200
 _ITEMS_AT_ONCE = 256
@@ -24,22 +24,22 @@ _CULPRITS_TRIED = 100
 class Members:
     """The members of an object that is refused at a place."""
 
-    def __init__(self, finder: Looking, place: Place, value: dict[str, Any], path: str) -> None:
+    def __init__(self, finder: Looking, spot: Spot, value: dict[str, Any], path: str) -> None:
         self._finder = finder
-        self._place = place
-        self._node: dict[str, Any] = place.node
+        self._spot = spot
+        self._node: dict[str, Any] = spot.node
         self._value = value
         self._path = path
-        self._declared = mapping(place.node, "properties")
+        self._declared = mapping(spot.node, "properties")
 
     def look(self) -> None:
         """Tell the faults: what is declared in its order, then what is not."""
-        required = self._node.get("required", [])
-        for name, member in self._declared.items():
+        required = self._spot.required
+        for name in self._declared:
             if name in self._value:
                 self._part(name, "properties", name)
             elif name in required:
-                self._missing(name, wording.expected(member))
+                self._missing(name, self._spot.part("properties", name).expected)
         for name in required:
             if name not in self._declared and name not in self._value:
                 self._missing(name, "")
@@ -52,14 +52,17 @@ class Members:
         rest = self._node.get("unevaluatedProperties", True)
         if rest is True:
             return
-        known = Secrecy(self._finder.documents, self._finder.matches, [self._place])
-        unknown = [name for name in self._value if not known.declares(name)]
+        finder, places = self._finder, self._spot.together
+        documents = finder.survey.documents
+        unknown = [
+            name for name in self._value if not declared(documents, places, name, finder.matches)
+        ]
         for name in unknown:
-            if self._finder.is_done:
+            if finder.is_done:
                 return
             if rest is False:
-                said = wording.unknown(name, known.names)
-                self._finder.tell(self._below(name), said, "unevaluatedProperties")
+                said = wording.unknown(name, list(declared_names(places)))
+                finder.tell(self._below(name), said, "unevaluatedProperties")
             else:
                 self._part(name, "unevaluatedProperties")
         if not unknown:
@@ -69,7 +72,7 @@ class Members:
         """Tell which declared members belong to an alternative that was not taken."""
         for name in islice(self._value, _CULPRITS_TRIED):
             others = {key: item for key, item in self._value.items() if key != name}
-            if not self._finder.refuses(self._place, others):
+            if not self._finder.refuses(self._spot, others):
                 said = f"{wording.name(name)} is not allowed together with the others"
                 self._finder.tell(self._below(name), said, "unevaluatedProperties")
 
@@ -99,7 +102,7 @@ class Members:
     def _names(self) -> None:
         if "propertyNames" not in self._node:
             return
-        names = self._finder.documents.child(self._place, "propertyNames")
+        names = self._spot.part("propertyNames")
         for name in self._value:
             if not self._finder.is_done and self._finder.refuses(names, name):
                 faults = self._finder.trial(names, name, self._below(name))
@@ -120,7 +123,9 @@ class Members:
                 self._finder.tell(self._below(name), said, "dependentRequired")
 
     def _part(self, name: str, *steps: str) -> None:
-        self._finder.part(self._place, steps, self._value[name], self._below(name))
+        part, item = self._spot.part(*steps).final, self._value[name]
+        if self._finder.refuses(part, item):
+            self._finder.visit(part, item, self._below(name))
 
     def _below(self, name: str) -> str:
         """Point to a member; to what encloses it if its name takes too long to say."""
@@ -132,10 +137,10 @@ class Members:
 class Items:
     """The items of a list that is refused at a place."""
 
-    def __init__(self, finder: Looking, place: Place, value: Sequence[Any], path: str) -> None:
+    def __init__(self, finder: Looking, spot: Spot, value: Sequence[Any], path: str) -> None:
         self._finder = finder
-        self._place = place
-        self._node: dict[str, Any] = place.node
+        self._spot = spot
+        self._node: dict[str, Any] = spot.node
         self._value = value
         self._path = path
 
@@ -145,27 +150,27 @@ class Items:
         listed = self._node.get(keyword)
         first = len(listed) if isinstance(listed, list) else 0
         for index, item in enumerate(self._value[:first]):
-            self._finder.part(self._place, (keyword, str(index)), item, self._below(index))
+            self._finder.part_at(self._spot.part(keyword, str(index)), item, self._below(index))
         rest = "additionalItems" if isinstance(self._node.get("items"), list) else "items"
         if rest in self._node:
-            self._rest(self._finder.documents.child(self._place, rest), first)
+            self._rest(self._spot.part(rest), first)
         if "contains" in self._node:
-            self._contained(self._finder.documents.child(self._place, "contains"))
+            self._contained(self._spot.part("contains"))
 
     def look_at_unevaluated(self) -> None:
         """Tell the first item that no part of the schema speaks of."""
         if "unevaluatedItems" not in self._node:
             return
         for index in range(min(len(self._value), _CULPRITS_TRIED)):
-            if self._finder.refuses(self._place, list(self._value[: index + 1])):
+            if self._finder.refuses(self._spot, list(self._value[: index + 1])):
                 self._finder.tell(self._below(index), "unexpected item", "unevaluatedItems")
                 return
 
-    def _rest(self, part: Place, start: int) -> None:
+    def _rest(self, part: Spot, start: int) -> None:
         """Look at items that all have one schema: they may be many, and nearly all valid."""
         if part.node is False and len(self._value) > start:
             said = f"unexpected item; expected at most {wording.counted(start, 'item')}"
-            self._finder.tell(self._below(start), said, part.steps[-1])
+            self._finder.tell(self._below(start), said, part.place.steps[-1])
         if isinstance(part.node, bool):
             return
         for begin in range(start, len(self._value), _ITEMS_AT_ONCE):
@@ -176,14 +181,14 @@ class Items:
             if self._finder.is_done:
                 return
 
-    def _contained(self, wanted: Place) -> None:
+    def _contained(self, wanted: Spot) -> None:
         found = sum(not self._finder.refuses(wanted, item) for item in self._value)
-        counts = self._node if self._finder.dialect.counts_contained else {}
+        counts = self._node if self._finder.survey.dialect.counts_contained else {}
         least, most = counts.get("minContains", 1), counts.get("maxContains", found)
         if least <= found <= most or self._finder.is_done:
             return
         relation, bound = ("at least", least) if found < least else ("at most", most)
-        what = wording.expected(wanted.node).removeprefix("expected ")
+        what = wanted.expected.removeprefix("expected ")
         counted = wording.counted(bound, "matching item") + (f" ({what})" if what else "")
         said = f"expected {relation} {counted}, got {found}"
         self._finder.tell(self._path, said, "contains")

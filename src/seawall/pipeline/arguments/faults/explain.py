@@ -24,54 +24,66 @@ _LONGEST_TEXT = 500
 _LEVELS_AT_MOST = 60
 _SECRETS_AT_MOST = 200
 HIDDEN = "(not shown)"
+_NOT_SHOWN = json.dumps(HIDDEN)
 
 
-def explain(tool: str, issues: Sequence[Issue], received: Any, schema: Mapping[str, Any]) -> str:
+class Redaction:
+    """What one schema says of secrets. It is looked through when it is first asked.
+
+    Nothing of values is kept; several threads may use it. A schema that is `plain` holds nothing
+    but JSON and does not change; of others a copy is made.
+    """
+
+    __slots__ = ("_is_readable", "_plain", "_schema", "_secrecy")
+
+    def __init__(self, schema: Mapping[str, Any], *, plain: bool = False) -> None:
+        self._schema: Mapping[str, Any] | None = schema
+        self._plain = plain
+        self._secrecy: Secrecy | None = None
+        self._is_readable = True
+
+    def show(self, received: Any) -> str:
+        """Write arguments as JSON without their secrets, cut where it says so."""
+        secrecy = self._read()
+        # Of what cannot be read nobody can say what is secret.
+        return _Sheet().write(received, secrecy) if self._is_readable else _NOT_SHOWN
+
+    def secrets(self, received: Any) -> tuple[str, ...]:
+        """Give the texts and numbers of arguments, as texts, that must not be shown."""
+        secrecy = self._read()
+        return _hidden_by(secrecy, received) if secrecy is not None and secrecy.has_inside else ()
+
+    def _read(self) -> Secrecy | None:
+        """Give what the schema says; None if it speaks of no secrets."""
+        schema = self._schema
+        if schema is not None:
+            try:
+                secrecy = _secrecy(schema if self._plain else copied(schema))
+                self._secrecy = secrecy if secrecy.has_secrets else None
+            except NotUsable:
+                self._is_readable = False  # no such schema is called with
+            self._schema = None
+        return self._secrecy
+
+
+def explain(tool: str, issues: Sequence[Issue], received: Any, redaction: Redaction) -> str:
     """Say what is wrong with the arguments of a call, and show them without their secrets."""
     lines = [f"Validation failed for tool {name(tool)}:"]
     lines += [_line(issue) for issue in islice(issues, ISSUES_SHOWN)]
     more = len(issues) - ISSUES_SHOWN
     if more > 0:
         lines.append(f"  … and {more} more")
-    return "\n".join([*lines, "", "Received arguments:", show(received, schema)])
+    return "\n".join([*lines, "", "Received arguments:", redaction.show(received)])
 
 
 def show(received: Any, schema: Mapping[str, Any]) -> str:
-    """Write arguments as JSON without their secrets, cut where it says so."""
-    try:
-        root = copied(schema)
-    except NotUsable:
-        return json.dumps(HIDDEN)  # nobody can say what is secret
-    return _Sheet().write(received, _secrecy(root))
+    """Do once what `Redaction.show` does, which is better for many values."""
+    return Redaction(schema).show(received)
 
 
 def secret_values(schema: Mapping[str, Any], received: Any) -> tuple[str, ...]:
-    """Give the texts and numbers of arguments, as texts, that must not be shown."""
-    secrecy = _if_any(schema)
-    return () if secrecy is None else _hidden_by(secrecy, received)
-
-
-def secrets_of(schema: Mapping[str, Any]) -> Callable[[Any], tuple[str, ...]]:
-    """Give `secret_values` for one schema, which is looked through when it is first asked."""
-    is_read = False
-    secrecy: Secrecy | None = None
-
-    def secrets(received: Any) -> tuple[str, ...]:
-        nonlocal is_read, secrecy
-        if not is_read:
-            secrecy, is_read = _if_any(schema), True
-        return () if secrecy is None else _hidden_by(secrecy, received)
-
-    return secrets
-
-
-def _if_any(schema: Mapping[str, Any]) -> Secrecy | None:
-    """Read what a schema says of secrets; None if it speaks of none."""
-    try:
-        secrecy = _secrecy(copied(schema))
-    except NotUsable:
-        return None  # no such schema is called with
-    return secrecy if secrecy.has_inside else None
+    """Do once what `Redaction.secrets` does, which is better for many values."""
+    return Redaction(schema).secrets(received)
 
 
 def _hidden_by(secrecy: Secrecy, received: Any) -> tuple[str, ...]:
@@ -110,11 +122,13 @@ def _line(issue: Issue) -> str:
 
 
 def _one_line(text: str, longest: int) -> str:
-    shown = "".join(char if char.isprintable() else " " for char in text[: longest + 1])
+    shown = text[: longest + 1]
+    if not shown.isprintable():
+        shown = "".join(char if char.isprintable() else " " for char in shown)
     return shown if len(shown) <= longest else f"{shown[: longest - 1]}…"
 
 
-def _secrecy(root: dict[str, Any]) -> Secrecy:
+def _secrecy(root: Mapping[str, Any]) -> Secrecy:
     dialect = dialect_named(root.get("$schema")) or DRAFT_2020
     documents = Documents(root, dialect, {})
     validators = Validators(root, dialect, {}, assert_formats=False)
@@ -148,7 +162,7 @@ class _Sheet:
         self._room = ARGUMENTS_SHOWN
         self._begun: list[str] = []
 
-    def write(self, received: Any, secrecy: Secrecy) -> str:
+    def write(self, received: Any, secrecy: Secrecy | None) -> str:
         try:
             self._value(received, secrecy, 0)
         except _Full:
@@ -173,9 +187,9 @@ class _Sheet:
         if self._room < 0:
             raise _Full
 
-    def _value(self, value: Any, secrecy: Secrecy, level: int) -> None:
-        if secrecy.hides(value):
-            self._put(json.dumps(HIDDEN))
+    def _value(self, value: Any, secrecy: Secrecy | None, level: int) -> None:
+        if secrecy is not None and secrecy.hides(value):
+            self._put(_NOT_SHOWN)
         elif isinstance(value, Mapping):
             self._object(value, secrecy, level)
         elif isinstance(value, (list, tuple)):
@@ -183,46 +197,54 @@ class _Sheet:
         else:
             self._put(_scalar(value))
 
-    def _object(self, value: Mapping[Any, Any], secrecy: Secrecy, level: int) -> None:
+    def _object(self, value: Mapping[Any, Any], secrecy: Secrecy | None, level: int) -> None:
         if not value or level >= _LEVELS_AT_MOST:
             self._put("{…}" if value else "{}")
             return
-        opening = "{"
+        opening, indent = "{\n", "  " * (level + 1)
         for key, item in value.items():
             step = str(key)
             if level == 0:
                 self._begun.append(step)
-            self._put(f"{opening}\n{'  ' * (level + 1)}{_scalar(step)}: ")
-            opening = ","
+            self._put(f"{opening}{indent}{_scalar(step)}: ")
+            opening = ",\n"
+            if secrecy is None:
+                self._value(item, None, level + 1)
+                continue
             below = secrecy.of(step)
             if not below.places and secrecy.hides_member(step):
-                self._put(json.dumps(HIDDEN))
+                self._put(_NOT_SHOWN)
             else:
                 self._value(item, below, level + 1)
         self._put(f"\n{'  ' * level}}}")
 
-    def _array(self, value: Sequence[Any], secrecy: Secrecy, level: int) -> None:
+    def _array(self, value: Sequence[Any], secrecy: Secrecy | None, level: int) -> None:
         if not value or level >= _LEVELS_AT_MOST:
             self._put("[…]" if value else "[]")
             return
-        opening = "["
+        opening, indent = "[\n", "  " * (level + 1)
         for index, item in enumerate(value):
-            self._put(f"{opening}\n{'  ' * (level + 1)}")
-            opening = ","
+            self._put(f"{opening}{indent}")
+            opening = ",\n"
+            if secrecy is None:
+                self._value(item, None, level + 1)
+                continue
             below = secrecy.of(index)
             if not below.places and secrecy.has_inside:
-                self._put(json.dumps(HIDDEN))
+                self._put(_NOT_SHOWN)
             else:
                 self._value(item, below, level + 1)
         self._put(f"\n{'  ' * level}]")
+
+
+_quoted = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def _scalar(value: Any) -> str:
     if isinstance(value, str):
         cut = value if len(value) <= _LONGEST_TEXT else value[:_LONGEST_TEXT]
         more = len(value) - len(cut)
-        said = f"{cut}… ({more:,} more characters)" if more else cut
-        return json.dumps(said, ensure_ascii=False)
+        return _quoted(f"{cut}… ({more:,} more characters)" if more else cut)
     if value is None or isinstance(value, (bool, int, float)):
         return json.dumps(value)
     return json.dumps(f"({type(value).__name__})")

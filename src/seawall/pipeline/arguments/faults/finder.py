@@ -8,30 +8,22 @@ ends early, the fault is told for the place reached.
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
-
-import jsonschema_rs
 
 from seawall.contract.failure import Issue
-from seawall.contract.pointer import escaped, unescaped
+from seawall.contract.pointer import unescaped
 from seawall.pipeline.arguments.faults import wording
-from seawall.pipeline.arguments.faults.branches import Branch, Union, label
+from seawall.pipeline.arguments.faults.alternative import label
+from seawall.pipeline.arguments.faults.branches import Union
 from seawall.pipeline.arguments.faults.containers import Items, Members
 from seawall.pipeline.arguments.faults.looking import Looking
-from seawall.pipeline.arguments.schema.checks import Checks
-from seawall.pipeline.arguments.schema.dialects import subschemas, words
 from seawall.pipeline.arguments.schema.documents import MARK, mapping
-from seawall.pipeline.arguments.schema.redaction import Secrecy
-from seawall.pipeline.arguments.schema.validators import CompileErrors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Sequence
 
-    from seawall.pipeline.arguments.schema.dialects import Dialect
-    from seawall.pipeline.arguments.schema.documents import Documents, Place
-    from seawall.pipeline.arguments.schema.validators import Validators
+    from seawall.pipeline.arguments.faults.survey import Spot, Survey
+    from seawall.pipeline.arguments.schema.redaction import Secrecy
 
 ISSUES_AT_MOST = 100
 _PLACES_AT_MOST = 1_000
@@ -40,31 +32,15 @@ _LEVELS_AT_MOST = 100
 _LONGEST_MESSAGE = 500
 _UNFIT = "does not fit the schema"
 
-_ASSERTIONS = words(
-    """type enum const minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength
-    maxLength pattern format minItems maxItems uniqueItems minProperties maxProperties
-    contentEncoding contentMediaType"""
-)
-_UNDECIDED = (
-    jsonschema_rs.ValidationErrorKind.BacktrackLimitExceeded,
-    jsonschema_rs.ValidationErrorKind.RegexEngineFailure,
-)
-
 
 class Finder(Looking):
     """Finds the faults of one value, once."""
 
-    def __init__(self, documents: Documents, dialect: Dialect, validators: Validators) -> None:
-        self.documents = documents
-        self.dialect = dialect
-        self._validators = validators
-        self._tests = Checks(self._made, self._addresses)
-        self._patterns: dict[str, Callable[[Any], bool]] = {}
-        self._assertions: dict[str, jsonschema_rs.Validator] = {}
-        self._branches: dict[str, Branch] = {}
+    def __init__(self, survey: Survey) -> None:
+        self.survey = survey
         self._visits = _PLACES_AT_MOST
         self._checks = _CHECKS_AT_MOST
-        self._open: set[tuple[str, str]] = set()
+        self._open: set[tuple[Spot, str]] = set()
         self._value: Any = None
         self._known: dict[str, tuple[Secrecy, Any]] = {}
         self._issues: dict[tuple[str, str], Issue] = {}
@@ -73,13 +49,15 @@ class Finder(Looking):
     def find(self, value: Any) -> tuple[Issue, ...]:
         """Give the faults, in the order in which the schema declares the arguments."""
         self._value = value
-        if self.documents.is_ambiguous:
+        if self.survey.is_ambiguous:
             return (Issue("", _UNFIT, "$dynamicRef"),)
         try:
-            self.visit(self.documents.root, value, "")
+            self.visit(self.survey.root, value, "")
         except RecursionError:  # the caller itself is deep inside of something
             self.tell("", _UNFIT, "")
-        order = {name: at for at, name in enumerate(self._secrecy.names)}
+        if len(self._issues) == 1:
+            return tuple(self._issues.values())
+        order = self.survey.order
         return tuple(
             sorted(
                 self._issues.values(),
@@ -95,59 +73,54 @@ class Finder(Looking):
         if not self._is_full:
             self._issues.setdefault(known, Issue(path, message[:_LONGEST_MESSAGE], keyword))
 
-    def visit(self, place: Place, value: Any, path: str) -> None:
+    def visit(self, spot: Spot, value: Any, path: str) -> None:
         """Tell what is wrong with a value that is refused at a place."""
-        key = (place.address, path)
+        key = (spot, path)
         self._visits -= 1
         if key in self._open or self._is_full:
             return
         before = self._told
         if self._visits > 0 and len(self._open) < _LEVELS_AT_MOST:
             self._open.add(key)
-            self._look(place, value, path)
+            self._look(spot, value, path)
             self._open.discard(key)
         if self._told == before:
             self.tell(path, _UNFIT, "")
 
-    def trial(self, place: Place, value: Any, path: str) -> list[Issue]:
+    def trial(self, spot: Spot, value: Any, path: str) -> list[Issue]:
         """Give what `visit` would tell, without telling it."""
         kept, self._issues = self._issues, {}
-        self.visit(place, value, path)
+        self.visit(spot, value, path)
         found, self._issues = list(self._issues.values()), kept
         return found
 
-    def part(self, place: Place, steps: tuple[str, ...], value: Any, path: str) -> None:
-        """Tell what is wrong with a value at a place below, if it is refused there."""
-        self.part_at(self.documents.child(place, *steps), value, path)
-
-    def part_at(self, place: Place, value: Any, path: str) -> None:
+    def part_at(self, spot: Spot, value: Any, path: str) -> None:
         """Tell what is wrong with a value at a place, if it is refused there."""
-        place = self.documents.final(place)
-        if self.refuses(place, value):
-            self.visit(place, value, path)
+        spot = spot.final
+        if self.refuses(spot, value):
+            self.visit(spot, value, path)
 
-    def refuses(self, place: Place, value: Any) -> bool:
+    def refuses(self, spot: Spot, value: Any) -> bool:
         """Whether a value is not valid at a place."""
-        if isinstance(place.node, bool) or not place.node:
-            return place.node is False
+        node = spot.node
+        if isinstance(node, bool) or not node:
+            return node is False
         self._checks -= 1
-        return self._checks >= 0 and not self._tests.at(place.address)(value)
+        return self._checks >= 0 and not spot.accepts(value)
 
-    def refuses_one(self, place: Place, items: Sequence[Any]) -> bool:
+    def refuses_one(self, spot: Spot, items: Sequence[Any]) -> bool:
         """Whether one of the items is not valid at a place."""
-        test = self._tests.at(place.address)
-        return any(not test(item) for item in items)
+        return any(not spot.accepts(item) for item in items)
 
     def matches(self, pattern: str, name: str) -> bool:
         """Whether a name matches a pattern."""
         self._checks -= 1
-        test = self._patterns.get(pattern)
-        if test is None:
-            test = self._patterns[pattern] = self._validators.alone({"pattern": pattern}).is_valid
-        return test(name)
+        return self.survey.matches(pattern, name)
 
     def is_secret(self, path: str) -> bool:
         """Whether the value at a path must not be shown."""
+        if not self.survey.secrecy.has_secrets:
+            return False
         secrecy, value = self._secrecy_at(path)
         return secrecy.hides(value)
 
@@ -156,14 +129,14 @@ class Finder(Looking):
         if known is not None:
             return known
         if not path:
-            found = self._secrecy, self._value
+            found = self.survey.secrecy, self._value
         else:
             way, _, token = path.rpartition("/")
             secrecy, value = self._secrecy_at(way)
             step = unescaped(token)
             key = int(step) if isinstance(value, (list, tuple)) else step
             inside = value[key] if not isinstance(value, dict) or key in value else None
-            found = secrecy.of(key), inside
+            found = secrecy.of(key, self.matches), inside
         self._known[path] = found
         return found
 
@@ -176,71 +149,43 @@ class Finder(Looking):
     def _is_full(self) -> bool:
         return len(self._issues) >= ISSUES_AT_MOST
 
-    @cached_property
-    def _secrecy(self) -> Secrecy:
-        return Secrecy(self.documents, self.matches, [self.documents.root])
-
-    def _branch(self, place: Place, index: int) -> Branch:
-        made = self._branches.get(place.address)
-        if made is None:
-            made = self._branches[place.address] = Branch(self.documents, place, index)
-        return made
-
-    def _made(self, schema: dict[str, Any]) -> Callable[[Any], bool] | None:
-        try:
-            return self._validators.around(schema).is_valid
-        except CompileErrors:
-            return None
-
-    def _addresses(self) -> Iterator[str]:
-        root = self.documents.root
-        waiting: list[tuple[Any, str]] = [(root.node, f"{root.document}#")]
-        while waiting:
-            node, address = waiting.pop()
-            yield address
-            if isinstance(node, dict):
-                for steps, part in subschemas(node):
-                    way = "/".join(escaped(step) for step in steps)
-                    waiting.append((part, f"{address}/{quote(way, safe='/~')}"))
-
-    def _look(self, place: Place, value: Any, path: str) -> None:
-        node = place.node
+    def _look(self, spot: Spot, value: Any, path: str) -> None:
+        node = spot.node
         if isinstance(node, bool):
             self.tell(path, "no value is allowed here; leave it out", "not")
         elif MARK in node:
             said = f"no value can be taken: the schema refers to {wording.quoted(node[MARK])}"
             self.tell(path, f"{said}, which is not there; leave it out", "$ref")
-        elif "$ref" in node and self.dialect.ref_stands_alone:
-            self._references(place, value, path)
-        elif self._asserted(place, value, path):
-            self._inside(place, value, path)
+        elif "$ref" in node and self.survey.dialect.ref_stands_alone:
+            self._references(spot, value, path)
+        elif self._asserted(spot, value, path):
+            self._inside(spot, value, path)
 
-    def _inside(self, place: Place, value: Any, path: str) -> None:
+    def _inside(self, spot: Spot, value: Any, path: str) -> None:
         before = self._told
         container: Members | Items | None = None
         if isinstance(value, dict):
-            container = Members(self, place, value, path)
+            container = Members(self, spot, value, path)
         elif isinstance(value, (list, tuple)):
-            container = Items(self, place, value, path)
+            container = Items(self, spot, value, path)
         if container is not None:
             container.look()
-        self._combined(place, value, path)
-        self._conditions(place, value, path)
+        self._combined(spot, value, path)
+        self._conditions(spot, value, path)
         if container is not None and self._told == before:
             container.look_at_unevaluated()
 
-    def _asserted(self, place: Place, value: Any, path: str) -> bool:
+    def _asserted(self, spot: Spot, value: Any, path: str) -> bool:
         """Tell which assertions a value does not meet; say whether it is of the right type."""
-        node = place.node
-        broken = self._broken(place, value)
+        broken = spot.broken(value)
         if "type" in broken:
-            self._wrong_type(node, value, path, is_listed="enum" in broken)
+            self._wrong_type(spot.node, value, path, is_listed="enum" in broken)
             return False
         for keyword, is_undecided in broken.items():
             if is_undecided:
                 self.tell(path, "could not be matched in time; send a shorter text", keyword)
             else:
-                said = wording.broken(keyword, node, value, secret=self.is_secret(path))
+                said = wording.broken(keyword, spot.node, value, secret=self.is_secret(path))
                 self.tell(path, said, keyword)
         return True
 
@@ -253,63 +198,43 @@ class Finder(Looking):
             said = f"expected {wanted}, got {wording.kind(value)}"
         self.tell(path, said, "type")
 
-    def _broken(self, place: Place, value: Any) -> dict[str, bool]:
-        """Give the assertions that fail, and whether for want of time."""
-        node = place.node
-        try:
-            asserting = self._assertions.get(place.address)
-            if asserting is None:
-                asserted = {keyword: node[keyword] for keyword in node if keyword in _ASSERTIONS}
-                asserting = self._validators.alone(asserted)
-                self._assertions[place.address] = asserting
-            return {
-                error.kind.name: isinstance(error.kind, _UNDECIDED)
-                for error in asserting.iter_errors(value)
-            }
-        except CompileErrors:
-            return {}
-
-    def _combined(self, place: Place, value: Any, path: str) -> None:
+    def _combined(self, spot: Spot, value: Any, path: str) -> None:
         """Look at what speaks of the same value in any case."""
-        node = place.node
-        self._references(place, value, path)
+        node = spot.node
+        self._references(spot, value, path)
         for index in range(len(node.get("allOf", ()))):
-            self.part(place, ("allOf", str(index)), value, path)
+            self.part_at(spot.part("allOf", str(index)), value, path)
         for keyword in ("anyOf", "oneOf"):
             if keyword in node:
-                self._alternatives(place, keyword, value, path)
-        if "not" in node and not self.refuses(self.documents.child(place, "not"), value):
+                self._alternatives(spot, keyword, value, path)
+        if "not" in node and not self.refuses(spot.part("not"), value):
             self.tell(path, wording.negation(node["not"]), "not")
 
-    def _conditions(self, place: Place, value: Any, path: str) -> None:
+    def _conditions(self, spot: Spot, value: Any, path: str) -> None:
         """Look at what speaks of the same value if it is so and so."""
-        node = place.node
+        node = spot.node
         if "if" in node:
-            branch = "else" if self.refuses(self.documents.child(place, "if"), value) else "then"
+            branch = "else" if self.refuses(spot.part("if"), value) else "then"
             if branch in node:
-                self.part(place, (branch,), value, path)
+                self.part_at(spot.part(branch), value, path)
         if not isinstance(value, dict):
             return
         for keyword in ("dependentSchemas", "dependencies"):
             for name, part in mapping(node, keyword).items():
                 if name in value and not isinstance(part, list):
-                    self.part(place, (keyword, name), value, path)
+                    self.part_at(spot.part(keyword, name), value, path)
 
-    def _references(self, place: Place, value: Any, path: str) -> None:
-        for target in self.documents.targets(place):
+    def _references(self, spot: Spot, value: Any, path: str) -> None:
+        for target in spot.targets:
             self.part_at(target, value, path)
 
-    def _alternatives(self, place: Place, keyword: str, value: Any, path: str) -> None:
-        branches = [
-            self.documents.child(place, keyword, str(index))
-            for index in range(len(place.node[keyword]))
-        ]
+    def _alternatives(self, spot: Spot, keyword: str, value: Any, path: str) -> None:
+        branches = [spot.part(keyword, str(index)) for index in range(len(spot.node[keyword]))]
         fitting = [branch for branch in branches if not self.refuses(branch, value)]
         if not fitting:
-            meant = [self._branch(branch, index) for index, branch in enumerate(branches)]
-            Union(self, place, keyword, meant).tell(value, path)
+            Union(self, spot.node, keyword, branches).tell(value, path)
         elif keyword == "oneOf" and len(fitting) > 1:
-            labels = ", ".join(label(branch, branches.index(branch)) for branch in fitting[:5])
+            labels = ", ".join(label(branch.place) for branch in fitting[:5])
             said = f"fits more than one of the alternatives ({labels}) but must fit exactly one"
             self.tell(path, said, "oneOf")
 

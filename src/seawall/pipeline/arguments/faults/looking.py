@@ -8,15 +8,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seawall.contract.failure import Issue
-    from seawall.pipeline.arguments.schema.dialects import Dialect
-    from seawall.pipeline.arguments.schema.documents import Documents, Place
+    from seawall.pipeline.arguments.faults.survey import Spot, Survey
 
 
 class Looking(Protocol):
     """Finds the faults of one value, and collects them."""
 
-    documents: Documents
-    dialect: Dialect
+    survey: Survey
 
     @property
     def is_done(self) -> bool:
@@ -25,19 +23,19 @@ class Looking(Protocol):
     def tell(self, path: str, message: str, keyword: str) -> None:
         """Note a fault; one that is known is not noted twice."""
 
-    def trial(self, place: Place, value: Any, path: str) -> list[Issue]:
+    def trial(self, spot: Spot, value: Any, path: str) -> list[Issue]:
         """Give the faults of a value that is refused at a place, without noting them."""
 
-    def part(self, place: Place, steps: tuple[str, ...], value: Any, path: str) -> None:
-        """Tell what is wrong with a value at a place below, if it is refused there."""
+    def visit(self, spot: Spot, value: Any, path: str) -> None:
+        """Tell what is wrong with a value that is refused at a place."""
 
-    def part_at(self, place: Place, value: Any, path: str) -> None:
+    def part_at(self, spot: Spot, value: Any, path: str) -> None:
         """Tell what is wrong with a value at a place, if it is refused there."""
 
-    def refuses(self, place: Place, value: Any) -> bool:
+    def refuses(self, spot: Spot, value: Any) -> bool:
         """Whether a value is not valid at a place."""
 
-    def refuses_one(self, place: Place, items: Sequence[Any]) -> bool:
+    def refuses_one(self, spot: Spot, items: Sequence[Any]) -> bool:
         """Whether one of the items is not valid at a place."""
 
     def matches(self, pattern: str, name: str) -> bool:

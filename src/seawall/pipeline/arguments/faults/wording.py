@@ -37,6 +37,9 @@ _EXAMPLES = {
 }
 
 
+_written = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
 def kind(value: Any) -> str:
     """Name the JSON type of a value; a whole number is an integer."""
     if value is None:
@@ -78,7 +81,7 @@ def _length(text: str) -> str:
 
 def quoted(value: Any) -> str:
     """Write any JSON on one line, cut to a length that a reader takes."""
-    text = plain(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+    text = plain(_written(value))
     return text if len(text) <= _LONGEST_QUOTE + 2 else f"{text[:_LONGEST_QUOTE]}…"
 
 

@@ -15,6 +15,8 @@ Making = Callable[[dict[str, Any]], "Check | None"]
 """Compiles a schema that may refer to the places by address; None if that cannot be."""
 
 _FEW = 8
+_ALONE_AT_MOST = 64
+"""Of those compiled by themselves: each may hold nearly all of the schema."""
 
 
 class Checks:
@@ -24,16 +26,22 @@ class Checks:
         self._make = make
         self._find_addresses = addresses
         self._made: dict[str, Check] = {}
+        self._room = _ALONE_AT_MOST
 
     def at(self, address: str) -> Check:
         """Give the check of a place; one that cannot be compiled accepts everything."""
         check = self._made.get(address)
         if check is None:
-            check = self._made[address] = self._of_many(address) or self._alone(address)
+            check = self._of_many(address)
+            if check is None:
+                check = self._alone(address)
+                self._room -= 1
+            if self._room >= 0:
+                self._made[address] = check
         return check
 
     def _alone(self, address: str) -> Check:
-        return self._make({"$ref": address}) or _anything
+        return self._make({"$ref": address}) or anything
 
     def _of_many(self, address: str) -> Check | None:
         if len(self._made) < _FEW or address not in self._addresses or self._all is None:
@@ -50,5 +58,6 @@ class Checks:
         return self._make({"properties": {at: {"$ref": at} for at in self._addresses}})
 
 
-def _anything(_: Any) -> bool:
+def anything(_: Any) -> bool:
+    """Accept."""
     return True
