@@ -96,6 +96,37 @@ async def test_a_cancel_leaves_the_thread_at_work_and_counts_it() -> None:
     assert (workers.abandoned, threads.abandoned) == (0, 0)
 
 
+async def test_a_cancel_in_the_moment_in_which_the_thread_ends_leaves_nothing_behind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    threads, gate = Threads(), Gate()
+    workers, left, delivered = Workers(threads, 1), list[str](), threading.Event()
+    loop = asyncio.get_running_loop()
+    deliver = loop.call_soon_threadsafe
+
+    def delivering(*arguments: Any) -> Any:
+        handle = deliver(*arguments)
+        delivered.set()
+        return handle
+
+    def left_behind() -> Callable[[], None]:
+        left.append("begun")
+        return lambda: left.append("ended")
+
+    monkeypatch.setattr(loop, "call_soon_threadsafe", delivering)
+    task = asyncio.ensure_future(workers.run(gate.work, nothing, left_behind))
+    await until(lambda: gate.running == 1)
+    gate.open.set()
+    assert delivered.wait(5)  # the loop stands still: it has not heard of it yet
+
+    task.cancel()
+    await asyncio.wait([task])
+
+    assert task.cancelled()
+    assert left in ([], ["begun", "ended"])
+    assert (workers.busy, workers.abandoned, threads.abandoned) == (0, 0, 0)
+
+
 async def test_a_cancel_while_waiting_for_a_thread_begins_nothing() -> None:
     workers, gate, begun = Workers(Threads(), 1), Gate(), list[Any]()
     first, waiting = started(workers, gate.work), started(workers, gate.work, begun)

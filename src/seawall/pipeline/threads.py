@@ -49,7 +49,18 @@ class _Held:
 
 
 class _Job:
-    __slots__ = ("after", "answer", "context", "ended", "era", "held", "loop", "lost", "work")
+    __slots__ = (
+        "after",
+        "answer",
+        "context",
+        "ended",
+        "era",
+        "held",
+        "is_abandoned",
+        "loop",
+        "lost",
+        "work",
+    )
 
     def __init__(
         self,
@@ -70,6 +81,7 @@ class _Job:
         self.ended = ended
         self.lost = lost
         self.after: Callable[[], None] | None = None
+        self.is_abandoned = False
 
 
 class _Worker:
@@ -203,7 +215,9 @@ class Workers:
         try:
             return await job.answer
         except asyncio.CancelledError:
-            if job.answer.cancelled() and job.era == self._era:
+            # The thread may have ended in the turn of the loop in which the cancel came.
+            if job.answer.cancelled() and job.era == self._era and not job.held.is_over:
+                job.is_abandoned = True
                 self.abandoned += 1
                 self._threads.abandoned += 1
                 if left_behind is not None:
@@ -254,7 +268,7 @@ class Workers:
         if job.era != self._era:
             return
         self.busy -= 1
-        if job.answer.cancelled():
+        if job.is_abandoned:
             self.abandoned -= 1
             self._threads.abandoned -= 1
 

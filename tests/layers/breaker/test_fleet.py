@@ -27,6 +27,8 @@ class Store:
     def __init__(self, clock: FakeClock) -> None:
         self._clock = clock
         self.is_gone = False
+        self.answers_after_s = 0.0
+        self.is_too_late = False
         self.asked = 0
         self.held: dict[str, dict[str, Any]] = {}
         self._changes = 0
@@ -60,7 +62,9 @@ class Store:
         if one["holder"] not in ("", process):
             return 0.5
         one["holder"] = process
-        return 0
+        if self.answers_after_s:
+            await self._clock.sleep(self.answers_after_s)
+        return None if self.is_too_late else 0
 
     async def tell(self, news: CircuitNews) -> bool:
         await asyncio.sleep(0)
@@ -240,6 +244,42 @@ async def test_one_process_probes_for_all(world: World) -> None:
     failures = [(await task).failure for task in tasks]
     assert [failure and failure.code for failure in failures].count(None) == 1
     assert {failure.reason for failure in failures if failure} == {"circuit_open"}
+
+
+async def test_a_call_that_goes_while_the_store_is_asked_keeps_no_other_process_from_probing(
+    world: World,
+) -> None:
+    await world.all[0].trip()
+    await world.later(POLL_S)
+    await world.later(10)
+    world.store.answers_after_s = 1
+    asking = world.all[0].begin("well")
+    await world.clock.settle()
+    assert world.store.held["tool/t"]["holder"]
+
+    asking.cancel()
+    await asyncio.wait([asking])
+    await world.clock.settle()
+    world.store.answers_after_s = 0
+
+    assert await world.all[1].call() == "ok"
+
+
+async def test_leave_that_came_too_late_is_handed_back(world: World) -> None:
+    await world.all[0].trip()
+    await world.later(POLL_S)
+    await world.later(10)
+    world.store.is_too_late = True
+    probing = world.all[0].begin(("sleep", 3, "well"))
+    await world.clock.settle()
+    assert world.store.held["tool/t"]["holder"]
+
+    probing.cancel()
+    await asyncio.wait([probing])
+    await world.clock.settle()
+    world.store.is_too_late = False
+
+    assert await world.all[1].call() == "ok"
 
 
 async def test_a_probe_that_succeeds_closes_the_circuit_of_all(world: World) -> None:

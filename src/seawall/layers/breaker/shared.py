@@ -52,16 +52,17 @@ class SharedBreaker(Fitted):
             circuit = slot.circuit
             if circuit is None or circuit.is_closed or circuit.seconds_to_probe() > 0:
                 return await attempt(call)
-            may_probe = await fleet.may_probe(name, circuit)
-            if may_probe is None:
-                self._count(self.name, "store_local")
-                call.note("breaker:store_local")
-            if not may_probe:
-                return await attempt(call)
+            may_probe: bool | None = None
             try:
+                may_probe = await fleet.may_probe(name, circuit)
+                if may_probe is None:
+                    self._count(self.name, "store_local")
+                    call.note("breaker:store_local")
                 return await attempt(call)
             finally:
-                fleet.probed(name, circuit)
+                # Also if nobody waited for the answer, or it was late: leave may have been given.
+                if may_probe is not False:
+                    fleet.probed(name, circuit)
 
         return guarded
 
