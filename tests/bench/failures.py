@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any
+from typing import Annotated, Any
 
 import tenacity
+from pydantic import AfterValidator
 from tests.bench.chain import BLOCK, calling, timeout_block
 from tests.bench.measure import Pair
-from tests.bench.tools import FLAT_GIVEN, a_tool
+from tests.bench.tools import FLAT_GIVEN, NESTED, NESTED_GIVEN, a_tool
 
-from seawall import BreakerPolicy, Pipeline, Policies, RunPolicy
+from seawall import BreakerPolicy, Pipeline, Policies, RunPolicy, tool
 
 ALL_DAY = 86_400
 POLICY = RunPolicy(timeout_s=30, max_retries=1, rate="1000000000/minute", breaker=BreakerPolicy())
@@ -21,6 +22,7 @@ FRAGILE = RunPolicy(
     max_retries=0,
     breaker=BreakerPolicy(threshold=1, cooldown_s=ALL_DAY, max_cooldown_s=ALL_DAY),
 )
+NESTED_WRONG: dict[str, Any] = {**NESTED_GIVEN, "inside": {"x": "x", "y": 2.5}}
 UNGUARDED = RunPolicy(timeout_s=30, max_retries=0, breaker=BreakerPolicy(mode="off"))
 
 
@@ -39,6 +41,17 @@ class EveryOther:
 
 async def broken(arguments: dict[str, Any], context: Any) -> str:
     raise ConnectionError("reset")
+
+
+def is_even(number: int) -> int:
+    if number % 2:
+        raise ValueError("must be even")
+    return number
+
+
+async def typed(a: int, b: Annotated[int, AfterValidator(is_even)]) -> str:
+    """Answer."""
+    return "ok"
 
 
 async def failing_block(times: int) -> None:
@@ -95,7 +108,13 @@ async def _raised() -> Pair:
 
 async def _refused() -> list[Pair]:
     policies = Policies(default=POLICY, tools={"once": ONCE, "fragile": FRAGILE})
-    tools = [a_tool("flat"), a_tool("once"), a_tool("fragile", executor=broken)]
+    tools = [
+        a_tool("flat"),
+        a_tool("nested", NESTED),
+        a_tool("once"),
+        a_tool("fragile", executor=broken),
+        tool(typed),
+    ]
     pipeline = Pipeline(tools, policies=policies)
     await pipeline.call("once", FLAT_GIVEN)
     await pipeline.call("fragile", FLAT_GIVEN)
@@ -103,6 +122,8 @@ async def _refused() -> list[Pair]:
         "refused by the rate limit": ("once", "rate_limited", FLAT_GIVEN),
         "refused by an open circuit": ("fragile", "circuit_open", FLAT_GIVEN),
         "refused by the argument check": ("flat", "argument_type", {"a": "x", "b": 2}),
+        "the same of twelve arguments, nested": ("nested", "argument_type", NESTED_WRONG),
+        "refused by a typed function's own check": ("typed", "argument_invalid", {"a": 1, "b": 3}),
         "a name that is not registered": ("flut", "tool_not_found", FLAT_GIVEN),
     }
     found = []

@@ -176,7 +176,9 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
 
 def dotted(pointer: str) -> str:
     """Turn a JSON Pointer into the path a reader knows: `/a/0/b~1c` is `a.0.b/c`."""
-    return ".".join(steps_of(pointer))
+    if "~" in pointer:
+        return ".".join(steps_of(pointer))
+    return pointer.partition("/")[2].replace("/", ".")
 
 
 class ToolFailed(Exception):  # noqa: N818  # named by what happened; it is no error of the pipeline

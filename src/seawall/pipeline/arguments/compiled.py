@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
-from weakref import WeakKeyDictionary, ref
+from weakref import ref
 
 import msgspec
 
@@ -56,7 +56,16 @@ _SLUGS = {
 }
 
 
-class CompiledSchema(msgspec.Struct, frozen=True, eq=False, weakref=True):
+class Kept:
+    """What was found out about a schema; it goes with that, or when many others need theirs."""
+
+    __slots__ = ("__weakref__", "survey")
+
+    def __init__(self) -> None:
+        self.survey: Survey | None = None
+
+
+class CompiledSchema(msgspec.Struct, frozen=True, eq=False):
     """A schema ready to check values.
 
     Values are JSON within the bounds of arguments (`out_of_bounds`); for those nothing here
@@ -70,14 +79,17 @@ class CompiledSchema(msgspec.Struct, frozen=True, eq=False, weakref=True):
     is_valid: Callable[[Any], bool]
     resources: Mapping[str, Any] = _NO_RESOURCES
     assert_formats: bool = True
+    kept: Kept = msgspec.field(default_factory=Kept)
 
     def faults(self, value: Any) -> tuple[Issue, ...]:
         """Say all that is wrong with a value, in the order in which properties are declared."""
         outside = out_of_bounds(value)
         if outside is not None:
             return (Issue(outside[1], outside[2], "parse"),)
-        if self.is_valid(value):
-            return ()
+        return () if self.is_valid(value) else self.faults_of_refused(value)
+
+    def faults_of_refused(self, value: Any) -> tuple[Issue, ...]:
+        """Do the same for a value that is within the bounds and known not to be valid."""
         return Finder(_surveyed(self)).find(value)
 
     @property
@@ -97,25 +109,24 @@ class CompiledSchema(msgspec.Struct, frozen=True, eq=False, weakref=True):
 
 def _surveyed(compiled: CompiledSchema) -> Survey:
     """Give what is known of the places of a schema: what was found for another value, if kept."""
-    known = _SURVEYS.get(compiled)
+    known = compiled.kept.survey
     if known is None:
         schema, dialect = compiled.schema, DIALECTS[compiled.draft]
         validators = Validators(
             schema, dialect, compiled.resources, assert_formats=compiled.assert_formats
         )
         documents = Documents(schema, dialect, compiled.resources)
-        known = _SURVEYS[compiled] = Survey(documents, dialect, validators)
-        _ORDER.append(ref(compiled))
+        known = compiled.kept.survey = Survey(documents, dialect, validators)
+        _ORDER.append(ref(compiled.kept))
         while len(_ORDER) > _KEPT:
             oldest = _ORDER.popleft()()
             if oldest is not None:
-                _SURVEYS.pop(oldest, None)
+                oldest.survey = None
     return known
 
 
-_SURVEYS: WeakKeyDictionary[CompiledSchema, Survey] = WeakKeyDictionary()
-"""Each goes with its schema, or when many others are needed: of 10,000 tools all may be refused."""
-_ORDER: deque[ref[CompiledSchema]] = deque()
+_ORDER: deque[ref[Kept]] = deque()
+"""Where a survey is, the oldest first: of 10,000 tools all may be refused."""
 
 
 def compile_schema(

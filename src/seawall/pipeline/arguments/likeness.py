@@ -29,7 +29,7 @@ def nearest(name: str, names: Iterable[str] | Mapping[str, Any]) -> str | None:
 
 
 def _plain(name: str) -> str:
-    return "".join(char for char in name.lower() if char not in "_- .")
+    return name.lower().replace("_", "").replace("-", "").replace(" ", "").replace(".", "")
 
 
 def is_alike(name: str, names: Iterable[str]) -> bool:

@@ -11,10 +11,8 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from seawall.contract.content import TextContent
-from seawall.contract.failure import FailureCode, Issue, dotted
+from seawall.contract.failure import Failure, FailureCode, Issue, dotted
 from seawall.contract.pointer import escaped
 from seawall.contract.result import ToolResult
 from seawall.contract.tool import ImpliedCheck
@@ -307,9 +305,9 @@ class Preparing:
     def _faulty(
         self, call: Invocation, value: dict[str, Any], compiled: CompiledSchema
     ) -> ToolResult | None:
-        issues = compiled.faults(value) if self._lenient is None else self._lenient.faults(value)
+        issues = () if self._lenient is None else self._lenient.faults(value)
         if not issues:  # the two engines differ: what one cannot name the other may accept
-            issues = compiled.faults(value)
+            issues = compiled.faults_of_refused(value)
         return self._said(call, issues, value) if issues else None
 
     def _said(
@@ -324,22 +322,27 @@ class Preparing:
             return None
         shown = "; ".join(f"{dotted(i.path) or 'root'}: {i.message}" for i in issues[:MAX_SAID])
         more = f"; and {len(issues) - MAX_SAID} more" if len(issues) > MAX_SAID else ""
-        result = call.refuse(
-            FailureCode.INVALID_ARGUMENT,
-            f"the arguments of {tool} do not fit: {shown}{more}",
+        failure = Failure(
+            code=FailureCode.INVALID_ARGUMENT,
+            message=f"the arguments of {tool} do not fit: {shown}{more}",
             reason=reason,
             layer=LAYER,
+            may_have_run=None if call.started else False,
             issues=issues,
         )
-        failure = result.failure
-        assert failure is not None  # noqa: S101  # it was just built as a refusal
         if self._mode == "lenient":
             text = self._pi_text(issues, call.given)
         else:
             redaction = self._redaction if compiled is None else compiled.redaction
             text = f"{explain(tool, issues, value, redaction)}\n{failure.guidance} Nothing was run."
             text = f"Error: {reason.replace('_', ' ')}: {text}"
-        return msgspec.structs.replace(result, content=(TextContent(text=text),))
+        return ToolResult(
+            call_id=call.call_id,
+            tool=tool,
+            content=(TextContent(text=text),),
+            is_error=True,
+            failure=failure,
+        )
 
     def _pi_text(self, issues: tuple[Issue, ...], given: Any) -> str:
         """The text of `lenient`, which shows the arguments as they came, without secrets."""

@@ -141,6 +141,9 @@ class _Mending:
             member = place.member(key) if self._work >= 0 else None
             if member is None:
                 continue
+            if type(item) in _NO_FLOATS and member.accepts(item):
+                self._work -= _LOOK
+                continue
             here = _step(path, key)
             dropped = _is_to_drop(place, member, key, item)
             fixed = item if dropped else self.value(member, item, here)

@@ -43,9 +43,10 @@ class Members:
         for name in required:
             if name not in self._declared and name not in self._value:
                 self._missing(name, "")
-        self._others()
-        self._names()
-        self._dependents()
+        if self._spot.limits_others:
+            self._others()
+            self._names()
+            self._dependents()
 
     def look_at_unevaluated(self) -> None:
         """Tell which members no part of the schema speaks of; all parts that do are content."""

@@ -14,6 +14,7 @@ from seawall.pipeline.arguments.schema.documents import Documents
 from seawall.pipeline.arguments.schema.normal_form import NotUsable, copied
 from seawall.pipeline.arguments.schema.redaction import Secrecy
 from seawall.pipeline.arguments.schema.validators import CompileErrors, Validators
+from seawall.pipeline.copying import SCALARS
 
 ISSUES_SHOWN = 20
 ARGUMENTS_SHOWN = 2_000
@@ -190,6 +191,8 @@ class _Sheet:
     def _value(self, value: Any, secrecy: Secrecy | None, level: int) -> None:
         if secrecy is not None and secrecy.hides(value):
             self._put(_NOT_SHOWN)
+        elif type(value) in SCALARS:
+            self._put(_scalar(value))
         elif isinstance(value, Mapping):
             self._object(value, secrecy, level)
         elif isinstance(value, (list, tuple)):
@@ -201,18 +204,18 @@ class _Sheet:
         if not value or level >= _LEVELS_AT_MOST:
             self._put("{…}" if value else "{}")
             return
-        opening, indent = "{\n", "  " * (level + 1)
+        opening, next_one = f"{{\n{'  ' * (level + 1)}", f",\n{'  ' * (level + 1)}"
         for key, item in value.items():
             step = str(key)
             if level == 0:
                 self._begun.append(step)
-            self._put(f"{opening}{indent}{_scalar(step)}: ")
-            opening = ",\n"
-            if secrecy is None:
-                self._value(item, None, level + 1)
+            name_of_it, opening = f"{opening}{_scalar(step)}: ", next_one
+            if secrecy is None and type(item) in SCALARS:
+                self._put(name_of_it + _scalar(item))
                 continue
-            below = secrecy.of(step)
-            if not below.places and secrecy.hides_member(step):
+            self._put(name_of_it)
+            below = secrecy and secrecy.of(step)
+            if below and not below.places and secrecy and secrecy.hides_member(step):
                 self._put(_NOT_SHOWN)
             else:
                 self._value(item, below, level + 1)
@@ -222,15 +225,12 @@ class _Sheet:
         if not value or level >= _LEVELS_AT_MOST:
             self._put("[…]" if value else "[]")
             return
-        opening, indent = "[\n", "  " * (level + 1)
+        opening, next_one = f"[\n{'  ' * (level + 1)}", f",\n{'  ' * (level + 1)}"
         for index, item in enumerate(value):
-            self._put(f"{opening}{indent}")
-            opening = ",\n"
-            if secrecy is None:
-                self._value(item, None, level + 1)
-                continue
-            below = secrecy.of(index)
-            if not below.places and secrecy.has_inside:
+            self._put(opening)
+            opening = next_one
+            below = secrecy and secrecy.of(index)
+            if below and not below.places and secrecy and secrecy.has_inside:
                 self._put(_NOT_SHOWN)
             else:
                 self._value(item, below, level + 1)
@@ -241,10 +241,13 @@ _quoted = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def _scalar(value: Any) -> str:
+    if type(value) is int:
+        return repr(value)
     if isinstance(value, str):
-        cut = value if len(value) <= _LONGEST_TEXT else value[:_LONGEST_TEXT]
-        more = len(value) - len(cut)
-        return _quoted(f"{cut}… ({more:,} more characters)" if more else cut)
+        more = len(value) - _LONGEST_TEXT
+        if more <= 0:
+            return _quoted(value)
+        return _quoted(f"{value[:_LONGEST_TEXT]}… ({more:,} more characters)")
     if value is None or isinstance(value, (bool, int, float)):
         return json.dumps(value)
     return json.dumps(f"({type(value).__name__})")

@@ -36,6 +36,17 @@ _UNFIT = "does not fit the schema"
 class Finder(Looking):
     """Finds the faults of one value, once."""
 
+    __slots__ = (
+        "_checks",
+        "_issues",
+        "_known",
+        "_open",
+        "_told",
+        "_value",
+        "_visits",
+        "survey",
+    )
+
     def __init__(self, survey: Survey) -> None:
         self.survey = survey
         self._visits = _PLACES_AT_MOST
@@ -102,9 +113,8 @@ class Finder(Looking):
 
     def refuses(self, spot: Spot, value: Any) -> bool:
         """Whether a value is not valid at a place."""
-        node = spot.node
-        if isinstance(node, bool) or not node:
-            return node is False
+        if spot.is_trivial:
+            return spot.node is False
         self._checks -= 1
         return self._checks >= 0 and not spot.accepts(value)
 
@@ -170,8 +180,9 @@ class Finder(Looking):
             container = Items(self, spot, value, path)
         if container is not None:
             container.look()
-        self._combined(spot, value, path)
-        self._conditions(spot, value, path)
+        if spot.is_combined:
+            self._combined(spot, value, path)
+            self._conditions(spot, value, path)
         if container is not None and self._told == before:
             container.look_at_unevaluated()
 
@@ -179,7 +190,7 @@ class Finder(Looking):
         """Tell which assertions a value does not meet; say whether it is of the right type."""
         broken = spot.broken(value)
         if "type" in broken:
-            self._wrong_type(spot.node, value, path, is_listed="enum" in broken)
+            self._wrong_type(spot, value, path, is_listed="enum" in broken)
             return False
         for keyword, is_undecided in broken.items():
             if is_undecided:
@@ -189,13 +200,12 @@ class Finder(Looking):
                 self.tell(path, said, keyword)
         return True
 
-    def _wrong_type(self, node: dict[str, Any], value: Any, path: str, *, is_listed: bool) -> None:
+    def _wrong_type(self, spot: Spot, value: Any, path: str, *, is_listed: bool) -> None:
         """Tell of a wrong type only: the other assertions mean values of the right one."""
         if is_listed:
-            said = wording.broken("enum", node, value, secret=self.is_secret(path))
+            said = wording.broken("enum", spot.node, value, secret=self.is_secret(path))
         else:
-            wanted = wording.alternatives(wording.types(node))
-            said = f"expected {wanted}, got {wording.kind(value)}"
+            said = f"expected {spot.types}, got {wording.kind(value)}"
         self.tell(path, said, "type")
 
     def _combined(self, spot: Spot, value: Any, path: str) -> None:

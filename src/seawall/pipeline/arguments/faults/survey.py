@@ -37,6 +37,12 @@ _REMARKS = words(
     "title description default examples deprecated readOnly writeOnly $comment enumNames"
 )
 _OF_LEAVES = _ASSERTIONS | _REMARKS
+_COMBINING = words(
+    "$ref $dynamicRef $recursiveRef allOf anyOf oneOf not if dependentSchemas dependencies"
+)
+_OF_OTHERS = words(
+    "patternProperties additionalProperties propertyNames dependentRequired dependencies"
+)
 _UNDECIDED = (
     jsonschema_rs.ValidationErrorKind.BacktrackLimitExceeded,
     jsonschema_rs.ValidationErrorKind.RegexEngineFailure,
@@ -127,6 +133,8 @@ class Spot:
         self._survey = survey
         self.place = place
         self.node = place.node
+        self.is_trivial = isinstance(place.node, bool) or not place.node
+        """Whether all values are valid here, or none."""
         self._parts: dict[tuple[str, ...], Spot] = {}
 
     def part(self, *steps: str) -> Spot:
@@ -141,6 +149,16 @@ class Spot:
     def alternative(self) -> Alternative:
         """What is certain of it, if it is one of several."""
         return Alternative(self._survey.documents, self.place)
+
+    @cached_property
+    def is_combined(self) -> bool:
+        """Whether other nodes speak of the same value."""
+        return not _COMBINING.isdisjoint(self.node)
+
+    @cached_property
+    def limits_others(self) -> bool:
+        """Whether it speaks of members beside those that it declares and requires."""
+        return not _OF_OTHERS.isdisjoint(self.node)
 
     @cached_property
     def final(self) -> Spot:
@@ -165,14 +183,14 @@ class Spot:
         return dict.fromkeys(self.node.get("required", ()))
 
     @cached_property
+    def types(self) -> str:
+        """The types that are taken, in words."""
+        return wording.alternatives(wording.types(self.node))
+
+    @cached_property
     def expected(self) -> str:
         """What is wanted here, in a few words."""
         return wording.expected(self.node)
-
-    def accepts(self, value: Any) -> bool:
-        """Whether a value is valid here."""
-        test: Check = self._of_leaf or self._survey.tests.at(self._address)
-        return test(value)
 
     def broken(self, value: Any) -> Mapping[str, bool]:
         """Give the assertions that a value does not meet, and whether for want of time."""
@@ -190,6 +208,16 @@ class Spot:
             return _NOTHING
 
     @cached_property
+    def accepts(self) -> Check:
+        """Whether a value is valid here."""
+        if not (_OF_LEAVES.issuperset(self.node) and self._survey.is_uniform):
+            return self._is_valid_in_place
+        if _ASSERTIONS.isdisjoint(self.node):
+            return anything
+        # What is nothing but assertions needs nothing of the rest of the schema.
+        return self._is_valid_in_place if self._asserting is None else self._asserting.is_valid
+
+    @cached_property
     def _address(self) -> str:
         return self.place.address
 
@@ -205,11 +233,5 @@ class Spot:
     def _asserts_type_alone(self) -> bool:
         return _ASSERTIONS.intersection(self.node) == {"type"}
 
-    @cached_property
-    def _of_leaf(self) -> Check | None:
-        """What checks the whole of a node that is nothing but assertions."""
-        if not (_OF_LEAVES.issuperset(self.node) and self._survey.is_uniform):
-            return None
-        if _ASSERTIONS.isdisjoint(self.node):
-            return anything
-        return None if self._asserting is None else self._asserting.is_valid
+    def _is_valid_in_place(self, value: Any) -> bool:
+        return self._survey.tests.at(self._address)(value)
