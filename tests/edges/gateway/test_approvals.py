@@ -57,7 +57,7 @@ async def waiting(client: httpx.AsyncClient, **more: Any) -> str:
 
 
 async def decided(
-    client: httpx.AsyncClient, address: str, decision: str, token: str = APPROVER, **more: str
+    client: httpx.AsyncClient, address: str, decision: str, token: str = APPROVER, **more: Any
 ) -> httpx.Response:
     return await client.post(address, json={"decision": decision, **more}, headers=bearer(token))
 
@@ -109,6 +109,22 @@ async def test_what_is_denied_gives_the_reason_and_never_runs(client: httpx.Asyn
     assert found["status"] == "denied"
     assert found["results"][0]["failure"]["reason"] == "approval_denied"
     assert "not on a Friday" in found["results"][0]["text"]
+
+
+@pytest.mark.parametrize("digests", [[], ["14/14:0"], ["14/14:0", "14/14:0"]])
+async def test_a_decision_about_something_else_than_is_asked_decides_nothing(
+    client: httpx.AsyncClient, digests: list[str]
+) -> None:
+    address = await waiting(client)
+
+    refused = await decided(client, address, "approve", digests=digests)
+
+    assert refused.status_code == 409
+    assert refused.json()["failure"]["reason"] == "approval_mismatch"
+    asked = (await client.get(address)).json()
+    assert asked["status"] == "pending"
+    digest = asked["calls"][0]["digest"]
+    assert (await decided(client, address, "deny", digests=[digest])).json()["status"] == "denied"
 
 
 @pytest.mark.parametrize("first", ["approve", "deny", "withdraw"])

@@ -2,95 +2,22 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from playwright.async_api import async_playwright, expect
-from tests.edges.gateway.serving import ADMIN, APPROVER, listening, with_tokens
-from tests.found import npm_package, program
+from playwright.async_api import expect
+from tests.edges.gateway.looking import TOOLS, count, drop_table, page_of, secret, to, waiting
+from tests.edges.gateway.serving import ADMIN, APPROVER
+from tests.found import npm_package
 
-from seawall import (
-    Annotations,
-    ApprovalSettings,
-    BreakerPolicy,
-    Pipeline,
-    Policies,
-    RunPolicy,
-    Tool,
-    ToolContext,
-    tool,
-)
+from seawall import Annotations, BreakerPolicy, Pipeline, Policies, RunPolicy, Tool, tool
 from seawall.contract.span import Outcome
 from seawall.policy.ready_made import ready_made
 
-expect.set_options(timeout=20_000)  # a busy machine draws slowly
-
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
     from playwright.async_api import Page
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")  # of the browser's driver
-
-
-@tool(annotations=Annotations.for_reading(), category="arithmetic")
-def divide(a: float, b: float, exact: bool = False) -> float:
-    """Divide one number by another."""
-    return a / b
-
-
-@tool(annotations=Annotations.for_reading(), category="arithmetic")
-async def count(n: int, context: ToolContext) -> str:
-    """Count aloud."""
-    context.progress("counting", 1, n)
-    return f"counted to {n}"
-
-
-@tool(annotations=Annotations.for_destroying(), category="storage")
-def drop_table(name: str) -> str:
-    """Drop a table."""
-    return f"<b>{name}</b> is gone"
-
-
-@tool(annotations=Annotations.for_reading(), category="storage")
-def secret(word: str) -> str:
-    """Not for the console."""
-    return word
-
-
-TOOLS = [divide, count, drop_table, secret]
-FLAGS = ["--no-sandbox", "--enable-precise-memory-info", "--js-flags=--expose-gc"]
-
-
-@asynccontextmanager
-async def page_of(
-    pipeline: Pipeline | None = None,
-    *,
-    rows: int = 4,
-    tokens: tuple[str, ...] = ("admin",),
-    **context: Any,
-) -> AsyncIterator[Page]:
-    """The console in Chromium; any error on the page fails the test."""
-    settings = with_tokens(console_allow=("divide", "count", "drop_*", "tool_*"))
-    settings["tokens"] = settings["tokens"].only(*tokens)
-    chromium = program("chromium", "chromium-browser", "google-chrome")
-    policies = Policies.load(ready_made("gateway"))
-    async with (
-        listening(pipeline or Pipeline(TOOLS, policies=policies), **settings) as base,
-        async_playwright() as driver,
-    ):
-        browser = await driver.chromium.launch(executable_path=chromium, args=FLAGS)
-        page = await (await browser.new_context(**context)).new_page()
-        errors: list[str] = []
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        await page.goto(base)
-        await expect(page.locator("#list button")).to_have_count(rows)
-        if rows:
-            await expect(page.locator("#live")).to_have_text("live")
-        yield page
-        await browser.close()
-        assert errors == []
 
 
 async def test_the_counts_and_states_are_said_in_words() -> None:
@@ -164,15 +91,14 @@ async def test_what_a_tool_gives_is_text_and_never_markup() -> None:
 
 
 async def test_an_approval_is_asked_for_given_and_shown_by_keyboard_alone() -> None:
-    policies = Policies.load(ready_made("gateway"))
-    pipeline = Pipeline(TOOLS, policies=policies, approvals=ApprovalSettings())
+    pipeline = waiting()
     async with page_of(pipeline) as page:
         keys = page.keyboard
         await to(page, "#open-token")
         await keys.press("Enter")
         await keys.type(ADMIN)
         await keys.press("Enter")
-        await expect(page.locator("#approvals")).to_contain_text("Nothing waits.")
+        await expect(page.locator("#waiting")).to_have_text("Nothing waits.")
 
         await to(page, "[data-key=drop_table]")
         await keys.press("Enter")
@@ -184,14 +110,14 @@ async def test_an_approval_is_asked_for_given_and_shown_by_keyboard_alone() -> N
         await expect(page.locator("#approvals pre")).to_contain_text("users")
 
         await to(page, "#approvals button.primary")
+        await expect(page.locator("#approvals button.primary")).to_be_enabled()
         await keys.press("Enter")
         await expect(page.locator("#outcome pre")).to_have_text("<b>users</b> is gone")
-        await expect(page.locator("#approvals")).to_contain_text("Nothing waits.")
+        await expect(page.locator("#waiting")).to_have_text("Nothing waits.")
 
 
 async def test_what_is_not_seen_or_turns_the_order_is_written_out_before_it_is_approved() -> None:
-    policies = Policies.load(ready_made("gateway"))
-    pipeline = Pipeline(TOOLS, policies=policies, approvals=ApprovalSettings())
+    pipeline = waiting()
     async with page_of(pipeline) as page:
         await page.click("#open-token")
         await page.fill("#token", ADMIN)
@@ -202,15 +128,6 @@ async def test_what_is_not_seen_or_turns_the_order_is_written_out_before_it_is_a
         shown = page.locator("#approvals pre")
         await expect(shown).to_contain_text(r"\u{202e}moc.live\u{200b}")
         assert "null" not in (await page.locator("#detail-body").inner_text()).split("\n")
-
-
-async def to(page: Page, selector: str) -> None:
-    """Go on by Tab until the focus is there."""
-    for _ in range(80):
-        await page.keyboard.press("Tab")
-        if await page.evaluate("wanted => document.activeElement.matches(wanted)", selector):
-            return
-    raise AssertionError(f"{selector} cannot be reached by Tab")
 
 
 async def test_what_is_not_released_cannot_be_run_from_the_page() -> None:
@@ -332,8 +249,7 @@ async def test_tools_that_come_and_go_are_seen() -> None:
 
 
 async def test_a_token_that_may_only_approve_sees_and_answers_what_waits() -> None:
-    policies = Policies.load(ready_made("gateway"))
-    pipeline = Pipeline(TOOLS, policies=policies, approvals=ApprovalSettings())
+    pipeline = waiting()
     await pipeline.call("drop_table", {"name": "users"})
     async with page_of(pipeline, rows=0, tokens=("caller", "approver", "admin")) as page:
         await expect(page.locator("#banner")).to_contain_text("wants a token")
@@ -352,11 +268,12 @@ async def test_a_token_that_may_only_approve_sees_and_answers_what_waits() -> No
         await expect(page.locator("#approvals pre")).to_contain_text("users")
 
         await pipeline.call("drop_table", {"name": "orders"})
+        await page.click("#show-new")
         await expect(page.locator("#approvals pre")).to_have_count(2)
         await page.locator("#approvals button.primary").last.click()
-        await expect(page.locator("#approvals pre")).to_have_count(1)
+        await expect(page.locator("#approvals button.primary")).to_have_count(1)
         await page.get_by_role("button", name="Deny").click()
-        await expect(page.locator("#approvals")).to_contain_text("Nothing waits.")
+        await expect(page.locator("#waiting")).to_have_text("Nothing waits.")
 
     spans = pipeline.trace.spans(tool="drop_table")
     assert [span.outcome for span in spans].count(Outcome.SUCCESS) == 1

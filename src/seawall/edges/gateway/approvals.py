@@ -50,6 +50,8 @@ class DecisionBody(msgspec.Struct, frozen=True):
 
     decision: Literal["approve", "deny", "withdraw"]
     reason: str = ""
+    digests: tuple[str, ...] | None = None
+    """Of the calls, as they were shown to that person; None: nobody says what was shown."""
 
 
 _read_decision = msgspec.json.Decoder(DecisionBody).decode
@@ -143,6 +145,8 @@ class ApprovalDesk:
         self._guard.demand(asked, "approve")
         body = await asked.json(self._max_body, _read_decision)
         before = await self._found(asked)
+        if body.digests not in (None, tuple(one.digest for one in before.approvals)):
+            raise Refused(_another(before.id))
         if body.decision == "approve" and before.status is ApprovalStatus.APPROVED:
             batch = before  # nobody runs it, so it is run now; that it is approved stands already
         else:
@@ -271,6 +275,16 @@ def _not_there(approval_id: str) -> Answer:
     return refusal(
         FailureCode.NOT_FOUND, "not_found", f"there is no approval {approval_id[:100]!r}"
     )
+
+
+def _another(approval_id: str) -> Answer:
+    answer = refusal(
+        FailureCode.PERMISSION_DENIED,
+        "approval_mismatch",
+        f"what was shown to whoever decides is not what {approval_id} asks about",
+        guidance="Nothing was decided. Look at the approval as it is now.",
+    )
+    return msgspec.structs.replace(answer, status=409)
 
 
 def _conflict(said: str) -> Answer:

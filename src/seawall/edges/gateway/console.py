@@ -1,4 +1,4 @@
-"""The console's page: three files, sent as they are."""
+"""The console's page: its files, sent as they are."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ _MEDIA = {
     "index.html": b"text/html; charset=utf-8",
     "console.css": b"text/css; charset=utf-8",
     "console.js": b"text/javascript; charset=utf-8",
+    "settled.js": b"text/javascript; charset=utf-8",
 }
 _POLICY = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'"
@@ -32,7 +33,7 @@ _HEADERS = (
 
 
 def console_answer(asked: Asked) -> Answer:
-    """Send the page, or one of the two files that it loads."""
+    """Send the page, or one of the files that it loads."""
     name = "index.html" if asked.path == "/" else asked.part("file")
     if name not in _MEDIA:
         return refusal(FailureCode.NOT_FOUND, "not_found", f"there is no file {name[:100]!r}")

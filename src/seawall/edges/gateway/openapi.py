@@ -202,12 +202,19 @@ _STATUS: Schema = {
     "schema": {"enum": [*ApprovalStatus, "all"], "default": "pending"},
 }
 _ANSWERED = {
-    "description": "It was answered, run or expired already; what was said then stands.",
+    "description": (
+        "It was answered, run or expired already, and what was said then stands; or `digests` are"
+        " not those of its calls."
+    ),
     "content": _json(_ref("Result")),
 }
 _DECISION: Schema = {
     "summary": "Approve, deny or withdraw",
-    "description": "Needs the scope approve. What is approved as a whole is run by the gateway.",
+    "description": (
+        "Needs the scope approve. What is approved as a whole is run by the gateway. `digests`,"
+        " those of its calls in their order as they were shown, holds the decision to what was"
+        " seen."
+    ),
     "parameters": [_ID],
     "requestBody": {"required": True, "content": _json(_ref("Decision"))},
     "responses": {

@@ -147,7 +147,7 @@ def _of_approvals() -> dict[str, Schema]:
     return {
         "Approval": _object(approval, {"results": _list(reference("Result"))}),
         "Approvals": _object({"approvals": _list(reference("Approval"))}),
-        "Decision": _object(decision, {"reason": _TEXT}),
+        "Decision": _object(decision, {"reason": _TEXT, "digests": _list(_TEXT)}),
     }
 
 

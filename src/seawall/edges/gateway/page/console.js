@@ -1,12 +1,20 @@
 // The page draws what the gateway says and nothing else. Texts are set as text, never as markup.
+//
+// Nobody's press may fall on something else than they saw. So what a person decides about stays
+// where it is, what comes later waits until it is asked for, and what did move settles first.
+
+import { begin, byHand } from "/assets/settled.js";
 
 const $ = (id) => document.getElementById(id);
 const store = {
-  may: {}, tools: new Map(), spans: [], approvals: [], // what the gateway said
+  may: {}, tools: new Map(), spans: [], // what the gateway said
+  cards: new Map(), fresh: new Set(), // requests that are shown, and those that came since
   state: "all", page: 0, // which tools are listed
   chosen: null, detail: null, waiting: null, // the tool that is looked at
 };
 const MAX_SPANS = 200;
+const MAX_ROWS = 50; // of the spans that are shown
+const MAX_FRESH = 1000; // more are counted as so many
 const PAGE = 100; // rows of the list at once, however many tools there are
 
 const STATES = {
@@ -98,6 +106,8 @@ function warn(message) {
 }
 
 async function load() {
+  const isFirst = !store.tools.size;
+  let found = null;
   try {
     const { name, may } = await ask("/client");
     const [tools, spans, approvals] = await Promise.all([
@@ -105,14 +115,17 @@ async function load() {
       may.call ? ask(`/traces?limit=${MAX_SPANS}`) : null,
       may.approve ? ask("/approvals?status=pending") : null,
     ]);
-    Object.assign(store, { may, spans: spans?.spans ?? [], approvals: approvals?.approvals ?? [] });
+    Object.assign(store, { may, spans: spans?.spans ?? [] });
     store.tools = new Map((tools?.tools ?? []).map((tool) => [tool.name, taken(tool)]));
     drawWho(name);
     warn(may.call || may.approve ? "" : "This gateway wants a token: choose Token… above.");
+    found = approvals?.approvals ?? [];
   } catch (error) {
     warn(error.status === 401 ? "This gateway wants a token: choose Token… above." : error.message);
   }
-  draw();
+  if (isFirst) byHand(draw);
+  else draw();
+  if (found) await compare(found);
 }
 
 // Written in small letters once, so that a search need not do it for each tool at each key.
@@ -139,12 +152,6 @@ function changed({ all, tools, defined, gone }) {
   else drawFacts();
 }
 
-function decided(approval) {
-  const others = store.approvals.filter((one) => one.id !== approval.id);
-  store.approvals = approval.status === "pending" ? [approval, ...others] : others;
-  drawApprovals();
-}
-
 // Once for a burst.
 const coming = new Map();
 function later(work, wait = 400) {
@@ -158,6 +165,8 @@ function later(work, wait = 400) {
 // A stream tells what the token may know that it was asked for with: another token, another stream.
 let watching = new AbortController();
 function watchAnew() {
+  store.cards.clear(); // another may be asked about other things
+  showApprovals([]);
   watching.abort();
 }
 
@@ -202,16 +211,20 @@ function draw() {
   drawFamilies();
   drawList();
   drawFacts();
-  drawApprovals();
+  $("spans").replaceChildren();
   drawSpans();
 }
 
+// What had the focus is found again by its key; where it is gone, what took its place is next.
 function keepFocus(container, redraw) {
-  const key = container.contains(document.activeElement) ? document.activeElement.dataset.key : null;
+  const focused = container.contains(document.activeElement) ? document.activeElement : null;
+  const key = focused?.dataset.key, at = [...container.querySelectorAll("[data-key]")].indexOf(focused);
   const before = container.scrollTop;
   redraw();
   container.scrollTop = before;
-  if (key) container.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus({ preventScroll: true });
+  if (!key) return;
+  const now = [...container.querySelectorAll("[data-key]")];
+  (now.find((one) => one.dataset.key === key) ?? now[Math.min(at, now.length - 1)])?.focus({ preventScroll: true });
 }
 
 function drawWho(name) {
@@ -229,7 +242,7 @@ function drawCounts() {
     $("counts").replaceChildren(...COUNTS.map(([state, words]) =>
       el("li", {}, el("button", {
         type: "button", "data-key": state, "aria-pressed": String(store.state === state),
-        onclick: () => { store.state = state; drawCounts(); filter(); },
+        onclick: () => byHand(() => { store.state = state; drawCounts(); filter(); }),
       }, el("b", {}, String(counts[state])), words))));
   });
 }
@@ -291,7 +304,7 @@ function turn(pages) {
 function rowOf(tool) {
   const [words, kind] = STATES[tool.state];
   return el("li", {}, el("button", {
-    type: "button", "data-key": tool.name, "aria-current": String(tool.name === store.chosen),
+    type: "button", "data-key": tool.name, "data-settles": `tool ${tool.name}`, "aria-current": String(tool.name === store.chosen),
     onclick: () => choose(tool.name),
   }, el("span", { class: "name" }, tool.name),
   el("span", { class: "line" }, badge(words, kind), `${tool.riskLevel} risk`, breakerWords(tool))));
@@ -310,16 +323,16 @@ async function choose(name) {
   const before = store.chosen;
   store.chosen = name;
   for (const one of [before, name]) buttonOf(one ?? "")?.setAttribute("aria-current", String(one === name));
-  await describe(name);
+  await describe(name, byHand);
   if (store.chosen === name) $("detail").focus();
 }
 
-async function describe(name) {
+async function describe(name, draws = (work) => work()) {
   try {
     const found = await ask(`/tools/${encodeURIComponent(name)}`);
     if (store.chosen !== name) return; // another was chosen meanwhile
     store.detail = found;
-    drawDetail();
+    draws(drawDetail);
   } catch (error) {
     warn(error.message);
   }
@@ -337,6 +350,7 @@ const chosenTool = () => store.detail && { ...store.detail, ...store.tools.get(s
 function drawDetail() {
   const tool = chosenTool();
   if (!tool) return;
+  const typed = $("try")?.dataset.tool === tool.name ? argumentsOf($("try")) : null; // it was defined anew
   $("detail-title").textContent = visible(tool.title ? `${tool.name}: ${tool.title}` : tool.name);
   $("detail-body").replaceChildren(
     el("p", {}, tool.description),
@@ -348,6 +362,7 @@ function drawDetail() {
     ...(tool.outputSchema ? [el("details", {}, el("summary", {}, "Schema of the result"), el("pre", { tabindex: "0" }, pretty(tool.outputSchema)))] : []),
     el("details", {}, el("summary", {}, "Policy"), el("pre", { tabindex: "0" }, pretty(tool.policy))),
   );
+  if (typed) fill($("try"), typed);
   drawFacts();
 }
 
@@ -367,31 +382,42 @@ function drawFacts() {
     ["rate", tool.rate ? `${tool.rate.limit}${tool.rate.left == null ? "" : `, ${tool.rate.left} left`}` : "no limit"],
     ["recent", recent.length ? recent.map((span) => span.reason || span.outcome).join(", ") : "nothing yet"],
   ];
-  $("facts").replaceChildren(...facts.filter(([, value]) => value).flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
+  $("facts").replaceChildren(...facts.filter(([, value]) => value).flatMap(([name, value]) => [el("dt", {}, name), el("dd", { class: name === "recent" && "line" }, value)]));
   const run = $("run");
   if (run) run.disabled = run.dataset.busy === "true" || tool.state === "not_released" || tool.state === "blocked";
 }
 
+// Rows that are there stay, so that who reads among them, or has marked some, loses nothing.
+let newest = null;
 function drawSpans() {
-  $("spans").replaceChildren(...store.spans.slice(0, 50).map((span) => el("tr", {},
-    el("td", {}, clockTime(span.started)),
-    el("td", {}, span.tool, span.attempt > 1 ? ` (attempt ${span.attempt})` : ""),
-    el("td", { class: span.outcome === "success" ? "good" : "bad" }, span.reason ? span.reason.replaceAll("_", " ") : span.outcome),
-    el("td", {}, span.durationMs.toFixed(1)))));
+  const body = $("spans");
+  const known = body.childElementCount ? store.spans.indexOf(newest) : -1;
+  const fresh = store.spans.slice(0, known < 0 ? MAX_ROWS : Math.min(known, MAX_ROWS));
+  if (known < 0) body.replaceChildren();
+  body.prepend(...fresh.map(spanRow));
+  while (body.childElementCount > MAX_ROWS) body.lastElementChild.remove();
+  newest = store.spans[0] ?? null;
   drawFacts();
 }
 
+const spanRow = (span) => el("tr", {},
+  el("td", {}, clockTime(span.started)),
+  el("td", {}, span.tool, span.attempt > 1 ? ` (attempt ${span.attempt})` : ""),
+  el("td", { class: span.outcome === "success" ? "good" : "bad" }, span.reason ? span.reason.replaceAll("_", " ") : span.outcome),
+  el("td", {}, span.durationMs.toFixed(1)));
+
 // ---- the form ------------------------------------------------------------------------------
 
+let forms = 0; // another form of the same tool is another one to run
 function formOf(tool) {
   const properties = Object.entries(tool.inputSchema.properties ?? {});
   const required = new Set(tool.inputSchema.required ?? []);
   const fields = properties.map(([name, schema], index) => fieldOf(name, schema ?? {}, required.has(name), `field-${index}`));
-  const form = el("form", { id: "try", autocomplete: "off", novalidate: true, onsubmit: (event) => { event.preventDefault(); run(tool, form); } },
+  const form = el("form", { id: "try", "data-tool": tool.name, autocomplete: "off", novalidate: true, onsubmit: (event) => { event.preventDefault(); run(tool, form); } },
     ...fields,
     properties.length ? null : el("p", { class: "quiet" }, "It takes no arguments."),
     el("p", { class: "buttons" },
-      el("button", { type: "submit", id: "run", class: "primary", disabled: tool.state === "not_released" || tool.state === "blocked" },
+      el("button", { type: "submit", id: "run", "data-settles": `run ${forms += 1}`, class: "primary", disabled: tool.state === "not_released" || tool.state === "blocked" },
         tool.state === "locked" ? "Ask for approval" : "Run"),
       tool.example ? el("button", { type: "button", onclick: () => fill(form, tool.example.arguments) }, "Fill in the example") : null));
   return form;
@@ -506,7 +532,9 @@ function showResult(tool, result) {
 }
 
 // What was asked for here is shown here, once somebody has approved it and it was run.
-function showResumed({ results }) {
+function showResumed({ id, results }) {
+  const card = store.cards.get(id), failed = results.find((result) => result.isError)?.failure;
+  if (card) verdict(card, failed ? `Approved; ${failed.reason.replaceAll("_", " ")}: ${failed.message}` : `${VERDICTS.done}.`);
   const mine = results.find((result) => result.requestId === store.waiting);
   const tool = mine && store.tools.get(mine.tool);
   if (tool) showResult(tool, mine);
@@ -522,59 +550,140 @@ function blockOf(block) {
 
 // ---- approvals -----------------------------------------------------------------------------
 
-function drawApprovals() {
-  const list = $("approvals");
-  if (!store.may.approve) {
-    list.replaceChildren(el("li", { class: "quiet" }, "To see and answer approvals, give a token that may approve."));
-    return;
-  }
-  if (!store.approvals.length) {
-    list.replaceChildren(el("li", { class: "quiet" }, "Nothing waits."));
-    return;
-  }
-  keepFocus(list, () => {
-    const reasons = new Map([...list.querySelectorAll("input")].map((input) => [input.dataset.key, input.value]));
-    list.replaceChildren(...store.approvals.map((approval) => cardOf(approval, reasons)));
-  });
-}
+// A card is made once, as the request was when it was shown, and changes in its own place alone:
+// what it says is what its buttons answer. One that is answered keeps its place too, until the list
+// is asked for anew.
 
-function cardOf(approval, reasons) {
-  const id = approval.id;
-  const key = `reason-${id}`;
-  const reason = el("input", { type: "text", id: key, "data-key": key, maxlength: 300, value: reasons.get(key) ?? "" });
-  const decide = (decision) => answer(approval, decision, reason.value);
+function cardOf(approval) {
+  const { id, calls } = approval, key = `reason-${id}`;
+  const tools = [...new Set(calls.map((call) => call.tool))].join(", ");
+  const decisions = calls.map(() => el("span", { class: "quiet" }));
+  const reason = el("input", { type: "text", id: key, maxlength: 300 });
   const until = approval.expires ? ` · until ${clockTime(approval.expires)}` : "";
   const who = approval.caller ? ` · by ${approval.caller}` : "";
-  return el("li", {},
-    ...approval.calls.flatMap((call) => [
-      el("p", {}, el("strong", {}, call.tool), " ", badge(`${call.risk} risk`, "warn")),
-      call.server ? el("p", {}, `on ${call.server}`) : "",
-      el("p", { class: "quiet" }, call.reason),
-      el("pre", { tabindex: "0", "aria-label": `arguments of ${call.tool}` }, call.arguments)]),
-    el("p", { class: "quiet" }, `asked ${clockTime(approval.created)}${who}${until}`),
+  const button = (decision, words, kind) => el("button", {
+    type: "button", class: kind, "data-key": `${decision}-${id}`, "data-settles": `${decision} ${id}`, "aria-describedby": `which-${id}`,
+    onclick: () => answer(card, decision, reason.value),
+  }, words, el("span", { class: "unseen" }, ` ${tools}`));
+  const controls = el("div", {},
     el("label", { for: key, class: "hint" }, "Reason (of a denial the model reads it) "), reason,
-    el("p", { class: "buttons" },
-      el("button", { type: "button", class: "primary", "data-key": `approve-${id}`, onclick: () => decide("approve") }, "Approve"),
-      el("button", { type: "button", "data-key": `deny-${id}`, onclick: () => decide("deny") }, "Deny")));
+    el("p", { class: "buttons" }, button("approve", "Approve", "primary"), button("deny", "Deny")));
+  const node = el("li", { "data-request": id },
+    ...calls.flatMap((call, at) => [
+      el("p", {}, el("strong", {}, call.tool), " ", badge(`${call.risk} risk`, "warn"), " ", decisions[at]),
+      call.server ? el("p", {}, `on ${call.server}`) : null,
+      el("p", { class: "quiet" }, call.reason),
+      el("pre", { tabindex: "0", "aria-label": `arguments of ${call.tool}` }, call.arguments),
+      el("p", { class: "digest" }, `digest ${call.digest}`)]),
+    el("p", { class: "quiet", id: `which-${id}` }, `${id} · asked ${clockTime(approval.created)}${who}${until}`),
+    controls);
+  const card = { approval, node, controls, decisions, waits: true, busy: false };
+  return card;
 }
 
-async function answer(approval, decision, reason) {
+function showApprovals(found) {
+  const cards = found.map((approval) => {
+    const known = store.cards.get(approval.id);
+    return known?.waits ? known : cardOf(approval);
+  });
+  store.cards = new Map(cards.map((card) => [card.approval.id, card]));
+  store.fresh.clear();
+  $("approvals").replaceChildren(...cards.map((card) => card.node));
+  drawWaiting();
+}
+
+function drawWaiting() {
+  const waiting = [...store.cards.values()].filter((card) => card.waits).length, fresh = store.fresh.size;
+  const said = !store.may.approve ? "To see and answer approvals, give a token that may approve."
+    : [waiting || !fresh ? (waiting ? `${waiting} shown` : "Nothing waits") : null, fresh ? `${fresh}${fresh < MAX_FRESH ? "" : " or more"} new` : null]
+      .filter(Boolean).join(", ") + ".";
+  if ($("waiting").textContent !== said) $("waiting").textContent = said;
+  $("show-new").disabled = !fresh;
+}
+
+// Whether a person may be about to press something of what is shown.
+function isLookedAt() {
+  const cards = [...store.cards.values()], list = $("approvals");
+  return cards.some((card) => card.waits) || (cards.length > 0 && (list.matches(":hover") || list.contains(document.activeElement)));
+}
+
+function decided(approval) {
+  if (!store.may.approve) return;
+  const card = store.cards.get(approval.id);
+  if (card) change(card, approval);
+  else if (approval.status !== "pending") store.fresh.delete(approval.id);
+  else if (store.fresh.size < MAX_FRESH) store.fresh.add(approval.id);
+  if (store.fresh.size && !isLookedAt()) later(showNew, 100);
+  else later(drawWaiting, 200);
+}
+
+async function showNew() {
   try {
-    decided(await send(`/approvals/${encodeURIComponent(approval.id)}`, { decision, reason }));
+    const { approvals } = await ask("/approvals?status=pending");
+    showApprovals(approvals);
+  } catch (error) {
+    warn(error.message);
+  }
+}
+
+// What became of the requests while there was no stream.
+async function compare(found) {
+  if (!store.may.approve || !isLookedAt()) return showApprovals(found);
+  const waiting = new Set(found.map((approval) => approval.id));
+  for (const approval of found) if (!store.cards.has(approval.id)) store.fresh.add(approval.id);
+  for (const card of store.cards.values()) {
+    const { id } = card.approval;
+    if (card.waits && !waiting.has(id)) change(card, await ask(`/approvals/${encodeURIComponent(id)}`).catch(() => card.approval));
+  }
+  drawWaiting();
+}
+
+const VERDICTS = {
+  approved: "Approved", taken: "Approved; it runs", done: "Approved, and run", denied: "Denied", expired: "Expired",
+  withdrawn: "Taken back by who asked", unknown: "Approved; whether it took effect is not known",
+};
+
+function change(card, approval) {
+  if (approval.status === "pending") {
+    approval.calls.forEach((call, at) => { card.decisions[at].textContent = call.decision ? "approved already" : ""; });
+    return;
+  }
+  const by = [...new Set(approval.calls.map((call) => call.decidedBy).filter(Boolean))].join(", ");
+  verdict(card, `${VERDICTS[approval.status] ?? approval.status}${by ? `, by ${by}` : ""}.`);
+}
+
+function verdict(card, words) {
+  card.waits = false;
+  card.node.style.minHeight = `${card.node.getBoundingClientRect().height}px`; // what is below it stays where it is
+  const had = card.controls.contains(document.activeElement);
+  const said = el("p", { class: "verdict", tabindex: "-1" }, words.length > 160 ? `${words.slice(0, 160)}…` : words);
+  card.controls.replaceChildren(said);
+  if (had) said.focus({ preventScroll: true });
+}
+
+async function answer(card, decision, reason) {
+  if (card.busy) return;
+  card.busy = true;
+  const { id, calls } = card.approval;
+  try {
+    decided(await send(`/approvals/${encodeURIComponent(id)}`, { decision, reason, digests: calls.map((call) => call.digest) }));
     warn("");
   } catch (error) {
     warn(error.message);
-    decided(await ask(`/approvals/${encodeURIComponent(approval.id)}`).catch(() => approval));
+    decided(await ask(`/approvals/${encodeURIComponent(id)}`).catch(() => card.approval));
   }
-  $("approvals-title").setAttribute("tabindex", "-1");
-  $("approvals-title").focus();
+  card.busy = false;
 }
 
 // ---- what the reader does ------------------------------------------------------------------
 
-for (const id of ["search", "risk", "family", "confirm"]) $(id).addEventListener("input", filter);
-$("earlier").addEventListener("click", () => turn(-1));
-$("more").addEventListener("click", () => turn(1));
+for (const id of ["search", "risk", "family", "confirm"]) $(id).addEventListener("input", () => byHand(filter));
+$("earlier").addEventListener("click", () => byHand(() => turn(-1)));
+$("more").addEventListener("click", () => byHand(() => turn(1)));
+$("show-new").addEventListener("click", async () => {
+  await showNew();
+  $("approvals-title").focus();
+});
 $("filters").addEventListener("submit", (event) => event.preventDefault());
 $("open-token").addEventListener("click", () => $("token-dialog").showModal());
 $("token-dialog").addEventListener("close", () => {
@@ -586,4 +695,5 @@ $("token-dialog").addEventListener("close", () => {
   watchAnew();
 });
 
+begin(() => warn("The page has just moved: look again, then press."));
 watch();

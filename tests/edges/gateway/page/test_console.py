@@ -1,0 +1,243 @@
+"""What a person presses is what they saw, whatever comes or goes meanwhile; in a real browser."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+from playwright.async_api import expect
+from tests.edges.gateway.looking import TOOLS, count, deciding, divide, page_of, waiting
+from tests.edges.gateway.serving import ADMIN, bearer
+
+from seawall import Annotations, Pipeline, Tool
+
+if TYPE_CHECKING:
+    from playwright.async_api import Locator, Page
+
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")  # of the browser's driver
+
+
+async def ask_for(pipeline: Pipeline, *names: str) -> list[str]:
+    """Call for what a person has to approve; the ids of the requests."""
+    results = [await pipeline.call("drop_table", {"name": name}) for name in names]
+    return [(result.metadata or {})["approval_id"] for result in results]
+
+
+def json_of(name: str) -> str:
+    return json.dumps({"name": name}, indent=2)
+
+
+async def answer_elsewhere(page: Page, request: str, decision: str) -> None:
+    async with httpx.AsyncClient(base_url=page.url, headers=bearer(ADMIN)) as client:
+        answer = await client.post(f"/approvals/{request}", json={"decision": decision})
+        assert answer.status_code == 200
+
+
+def button(page: Page, decision: str, request: str) -> Locator:
+    return page.locator(f"[data-key={decision}-{request}]")
+
+
+async def point_at(page: Page, wanted: Locator) -> dict[str, float]:
+    """Let the pointer rest on it; where it is."""
+    await wanted.scroll_into_view_if_needed()
+    box: Any = await wanted.bounding_box()
+    await page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    return dict(box)
+
+
+async def press(page: Page) -> None:
+    """Press what is under the pointer, whatever that is."""
+    await page.mouse.down()
+    await page.mouse.up()
+
+
+async def test_a_request_that_arrives_takes_no_place_under_the_pointer() -> None:
+    pipeline = waiting()
+    (bob,) = await ask_for(pipeline, "bob")
+    async with deciding(pipeline) as page:
+        before = await point_at(page, button(page, "approve", bob))
+        (eve,) = await ask_for(pipeline, "eve")
+        await expect(page.locator("#waiting")).to_have_text("1 shown, 1 new.")
+        assert await button(page, "approve", bob).bounding_box() == before
+        await press(page)
+        await expect(page.locator(".verdict")).to_have_text("Approved, and run.")
+
+        assert (await pipeline.approvals.show(bob)).status == "done"
+        assert (await pipeline.approvals.show(eve)).status == "pending"
+        assert await page.locator("#approvals li").count() == 1
+        await page.click("#show-new")
+        await expect(page.locator("#approvals pre")).to_have_text([json_of("eve")])
+        await expect(page.locator("#waiting")).to_have_text("1 shown.")
+
+
+async def test_a_request_that_is_answered_elsewhere_keeps_its_place() -> None:
+    pipeline = waiting()
+    below, above = await ask_for(pipeline, "below", "above")
+    async with deciding(pipeline) as page:
+        before = await point_at(page, button(page, "deny", below))
+        await answer_elsewhere(page, above, "withdraw")
+        verdict = page.locator(f"[data-request={above}] .verdict")
+        await expect(verdict).to_have_text("Taken back by who asked.")
+        assert await button(page, "deny", below).bounding_box() == before
+        await press(page)
+        await expect(page.locator(f"[data-request={below}] .verdict")).to_contain_text("Denied")
+
+    assert (await pipeline.approvals.show(below)).status == "denied"
+
+
+async def test_a_second_press_at_the_same_place_answers_nothing_else() -> None:
+    pipeline = waiting()
+    below, above = await ask_for(pipeline, "below", "above")
+    async with deciding(pipeline) as page:
+        await point_at(page, button(page, "approve", above))
+        for _ in range(4):
+            await press(page)
+        await expect(page.locator(".verdict")).to_have_text("Approved, and run.")
+        await press(page)
+        await expect(page.locator("#waiting")).to_have_text("1 shown.")
+
+    assert (await pipeline.approvals.show(below)).status == "pending"
+
+
+async def test_what_has_just_moved_takes_no_press_and_says_so() -> None:
+    pipeline = waiting()
+    below, above = await ask_for(pipeline, "below", "above")
+    async with deciding(pipeline) as page:
+        aimed = await point_at(page, button(page, "approve", below))
+        other: Any = await button(page, "approve", above).bounding_box()
+        # As a page translator or an extension would: nothing of ours moves it so far.
+        await page.evaluate(
+            """by => { const all = document.createElement("div"); all.style.height = `${by}px`;
+            document.getElementById("approvals-title").before(all); }""",
+            aimed["y"] - other["y"],
+        )
+        await press(page)
+        await expect(page.locator("#banner")).to_contain_text("has just moved")
+        await expect(button(page, "approve", above)).to_have_attribute("aria-disabled", "true")
+        assert [one.status for one in await pipeline.approvals.list()] == ["pending", "pending"]
+
+        await expect(button(page, "approve", above)).to_be_enabled()
+        await button(page, "approve", above).click()
+        await expect(page.locator(f"[data-request={above}] .verdict")).to_contain_text("Approved")
+
+    assert (await pipeline.approvals.show(below)).status == "pending"
+
+
+async def test_a_new_card_takes_no_press_in_its_first_moment() -> None:
+    pipeline = waiting()
+    async with page_of(pipeline, token=ADMIN) as page:
+        await expect(page.locator("#waiting")).to_have_text("Nothing waits.")
+        (request,) = await ask_for(pipeline, "users")
+        approve = button(page, "approve", request)
+        await expect(approve).to_have_attribute("aria-disabled", "true")
+        await approve.dispatch_event("click")
+        await expect(page.locator("#banner")).to_contain_text("has just moved")
+        await expect(approve).to_be_enabled()
+
+    assert (await pipeline.approvals.show(request)).status == "pending"
+
+
+async def test_the_keyboard_stays_at_the_request_that_it_was_at() -> None:
+    pipeline = waiting()
+    bob, ann = await ask_for(pipeline, "bob", "ann")
+    async with deciding(pipeline) as page:
+        await button(page, "approve", bob).focus()
+        await ask_for(pipeline, "eve")
+        await expect(page.locator("#waiting")).to_have_text("2 shown, 1 new.")
+        await expect(button(page, "approve", bob)).to_be_focused()
+        await page.keyboard.press("Enter")
+        await expect(page.locator(f"[data-request={bob}] .verdict")).to_be_focused()
+        await expect(page.locator(f"[data-request={bob}] .verdict")).to_contain_text("Approved")
+
+        await button(page, "approve", ann).focus()
+        await answer_elsewhere(page, ann, "deny")
+        verdict = page.locator(f"[data-request={ann}] .verdict")
+        await expect(verdict).to_have_text("Denied, by admin.")
+        await expect(verdict).to_be_focused()
+
+
+async def test_a_button_says_to_a_screen_reader_what_it_answers() -> None:
+    pipeline = waiting()
+    (request,) = await ask_for(pipeline, "users")
+    async with deciding(pipeline) as page:
+        approve = page.get_by_role("button", name="Approve drop_table", exact=True)
+        await expect(approve).to_have_accessible_description(re.compile(rf"^{request} · asked "))
+        await expect(page.get_by_role("status").filter(has_text="1 shown.")).to_be_visible()
+
+
+async def test_a_decision_is_held_to_what_was_shown() -> None:
+    pipeline = waiting()
+    (request,) = await ask_for(pipeline, "users")
+    sent: list[Any] = []
+    async with deciding(pipeline) as page:
+        page.on("request", lambda one: sent.append(one.post_data_json) if one.post_data else None)
+        shown = await page.locator("#approvals .digest").inner_text()
+        await button(page, "deny", request).click()
+        await expect(page.locator(".verdict")).to_contain_text("Denied")
+
+    assert sent == [{"decision": "deny", "reason": "", "digests": [shown.split()[1]]}]
+
+
+async def test_a_stream_that_begins_anew_moves_nothing_either() -> None:
+    pipeline = waiting()
+    (bob,) = await ask_for(pipeline, "bob")
+    async with page_of(pipeline, token=ADMIN) as page:
+        await expect(button(page, "approve", bob)).to_be_enabled()
+        # From here on each stream is over as soon as it has begun.
+        hello = {"body": "event: hello\ndata: {}\n\n", "content_type": "text/event-stream"}
+        await page.route("**/events", lambda route: route.fulfill(**hello))
+        await page.reload()
+        await expect(button(page, "approve", bob)).to_be_enabled()
+        before = await point_at(page, button(page, "approve", bob))
+        await ask_for(pipeline, "eve")
+        await expect(page.locator("#waiting")).to_have_text("1 shown, 1 new.")
+        assert await button(page, "approve", bob).bounding_box() == before
+        await answer_elsewhere(page, bob, "withdraw")
+        await expect(page.locator(".verdict")).to_have_text("Taken back by who asked.")
+
+
+async def test_a_tool_that_takes_the_place_under_the_pointer_is_not_chosen() -> None:
+    pipeline = Pipeline(TOOLS)
+    async with page_of(pipeline) as page:
+        await point_at(page, page.locator("#list [data-key=drop_table]"))
+        pipeline.registry.unregister("divide")
+        await expect(page.locator("#list .name")).to_have_count(3)
+        await press(page)
+        await expect(page.locator("#banner")).to_contain_text("has just moved")
+        await expect(page.locator("#detail-title")).to_have_text("No tool chosen")
+
+
+async def test_a_form_keeps_what_was_typed_when_its_tool_is_defined_anew() -> None:
+    async def add(arguments: dict[str, Any], _: Any) -> Any:
+        return arguments["a"] + arguments["b"]
+
+    properties = {"a": {"type": "number"}, "b": {"type": "number"}}
+    schema = {"type": "object", "properties": properties}
+    other = Tool("divide", "Add.", schema, add, annotations=Annotations.for_reading())
+    pipeline = Pipeline([divide, count])
+    async with page_of(pipeline, rows=2) as page:
+        await page.click("#list [data-key=divide]")
+        await page.fill("[name=a]", "3")
+        pipeline.registry.register(other, on_duplicate="replace")
+        await expect(page.locator("#detail-body")).to_contain_text("Add.")
+        await expect(page.locator("[name=a]")).to_have_value("3")
+        await expect(page.locator("#run")).to_have_attribute("aria-disabled", "true")
+
+
+async def test_rows_of_attempts_stay_while_others_come() -> None:
+    pipeline = Pipeline(TOOLS)
+    await pipeline.call("divide", {"a": 1, "b": 2})
+    async with page_of(pipeline) as page:
+        await expect(page.locator("#spans tr")).to_have_count(1)
+        await page.evaluate("document.querySelector('#spans tr').dataset.mine = 'yes'")
+        for _ in range(9):
+            await pipeline.call("count", {"n": 1})
+        await expect(page.locator("#spans tr")).to_have_count(10)
+        await expect(page.locator("#spans tr").last).to_have_attribute("data-mine", "yes")
+        for _ in range(60):
+            await pipeline.call("count", {"n": 1})
+        await expect(page.locator("#spans tr")).to_have_count(50)
+        await expect(page.locator("#spans [data-mine]")).to_have_count(0)
