@@ -210,19 +210,54 @@ async def test_a_tool_that_takes_the_place_under_the_pointer_is_not_chosen() -> 
         await expect(page.locator("#detail-title")).to_have_text("No tool chosen")
 
 
-async def test_a_form_keeps_what_was_typed_when_its_tool_is_defined_anew() -> None:
-    async def add(arguments: dict[str, Any], _: Any) -> Any:
-        return arguments["a"] + arguments["b"]
+async def run(arguments: dict[str, Any], _: Any) -> Any:
+    return {"ran": arguments}
 
-    properties = {"a": {"type": "number"}, "b": {"type": "number"}}
+
+def taking(name: str, **properties: Any) -> Tool:
+    """A harmless tool with these arguments."""
     schema = {"type": "object", "properties": properties}
-    other = Tool("divide", "Add.", schema, add, annotations=Annotations.for_reading())
+    return Tool(name, f"The tool {name}.", schema, run, annotations=Annotations.for_reading())
+
+
+TEXT = {"type": "string"}
+
+
+async def test_a_schema_that_is_true_is_a_field_for_any_json() -> None:
+    pipeline = Pipeline([taking("divide", q=TEXT), taking("count", x=True, y={"anyOf": [True]})])
+    async with page_of(pipeline, rows=2) as page:
+        await page.click("#list [data-key=divide]")
+        await expect(page.locator("#try label")).to_have_text(["q"])
+        await page.click("#list [data-key=count]")
+        await expect(page.locator("#detail-title")).to_have_text("count")
+        await expect(page.locator("#try label")).to_have_text(["x", "y"])
+        await page.fill("#field-0", "[1]")
+        await page.fill("#field-1", "two")
+        await page.click("#run")
+        await expect(page.locator("#outcome pre")).to_contain_text('{"x":[1],"y":"two"}')
+
+
+async def test_the_form_of_a_tool_never_stands_under_the_name_of_another() -> None:
+    pipeline = Pipeline([taking("divide", q=TEXT), taking("count", q=TEXT)])
+    async with page_of(pipeline, rows=2) as page:
+        await page.click("#list [data-key=divide]")
+        await expect(page.locator("#run")).to_be_enabled()
+        # What nobody can draw: the gateway, or something on the way, answers no tool at all.
+        await page.route("**/tools/count", lambda route: route.fulfill(json={"name": "count"}))
+        await page.click("#list [data-key=count]")
+        await expect(page.locator("#detail-body")).to_contain_text("It cannot be shown")
+        await expect(page.locator("#detail-title")).to_have_text("count")
+        await expect(page.locator("#run")).to_have_count(0)
+
+
+async def test_a_form_keeps_what_was_typed_when_its_tool_is_defined_anew() -> None:
+    other = taking("divide", a={"type": "number"})
     pipeline = Pipeline([divide, count])
     async with page_of(pipeline, rows=2) as page:
         await page.click("#list [data-key=divide]")
         await page.fill("[name=a]", "3")
         pipeline.registry.register(other, on_duplicate="replace")
-        await expect(page.locator("#detail-body")).to_contain_text("Add.")
+        await expect(page.locator("#detail-body")).to_contain_text("The tool divide.")
         await expect(page.locator("[name=a]")).to_have_value("3")
         await expect(page.locator("#run")).to_have_attribute("aria-disabled", "true")
 

@@ -322,6 +322,7 @@ const breakerWords = (tool) => (tool.breaker && tool.breaker !== "closed" ? badg
 async function choose(name) {
   const before = store.chosen;
   store.chosen = name;
+  if (before !== name) byHand(() => clearDetail(name, "Asking for it…"));
   for (const one of [before, name]) buttonOf(one ?? "")?.setAttribute("aria-current", String(one === name));
   await describe(name, byHand);
   if (store.chosen === name) $("detail").focus();
@@ -334,14 +335,22 @@ async function describe(name, draws = (work) => work()) {
     store.detail = found;
     draws(drawDetail);
   } catch (error) {
+    if (store.chosen !== name) return;
+    // A heading must never stand above the form of another tool.
+    clearDetail(name, `It cannot be shown: ${error.message}`);
     warn(error.message);
   }
 }
 
+function clearDetail(title, words) {
+  store.detail = null;
+  $("detail-title").textContent = visible(title);
+  $("detail-body").replaceChildren(el("p", { class: "quiet" }, words));
+}
+
 function leave() {
-  store.chosen = store.detail = null;
-  $("detail-title").textContent = "This tool is gone";
-  $("detail-body").replaceChildren(el("p", { class: "quiet" }, "Choose another."));
+  store.chosen = null;
+  clearDetail("This tool is gone", "Choose another.");
 }
 
 // What was asked for when it was chosen, and what became of it since.
@@ -351,8 +360,7 @@ function drawDetail() {
   const tool = chosenTool();
   if (!tool) return;
   const typed = $("try")?.dataset.tool === tool.name ? argumentsOf($("try")) : null; // it was defined anew
-  $("detail-title").textContent = visible(tool.title ? `${tool.name}: ${tool.title}` : tool.name);
-  $("detail-body").replaceChildren(
+  const body = [
     el("p", {}, tool.description),
     el("dl", { class: "facts", id: "facts" }),
     el("h3", {}, "Try it"),
@@ -361,7 +369,9 @@ function drawDetail() {
     el("details", {}, el("summary", {}, "Schema of the arguments"), el("pre", { tabindex: "0" }, pretty(tool.inputSchema))),
     ...(tool.outputSchema ? [el("details", {}, el("summary", {}, "Schema of the result"), el("pre", { tabindex: "0" }, pretty(tool.outputSchema)))] : []),
     el("details", {}, el("summary", {}, "Policy"), el("pre", { tabindex: "0" }, pretty(tool.policy))),
-  );
+  ];
+  $("detail-title").textContent = visible(tool.title ? `${tool.name}: ${tool.title}` : tool.name);
+  $("detail-body").replaceChildren(...body);
   if (typed) fill($("try"), typed);
   drawFacts();
 }
@@ -410,9 +420,9 @@ const spanRow = (span) => el("tr", {},
 
 let forms = 0; // another form of the same tool is another one to run
 function formOf(tool) {
-  const properties = Object.entries(tool.inputSchema.properties ?? {});
-  const required = new Set(tool.inputSchema.required ?? []);
-  const fields = properties.map(([name, schema], index) => fieldOf(name, schema ?? {}, required.has(name), `field-${index}`));
+  const properties = Object.entries(asObject(tool.inputSchema.properties));
+  const required = new Set(Array.isArray(tool.inputSchema.required) ? tool.inputSchema.required : []);
+  const fields = properties.map(([name, schema], index) => fieldOf(name, asObject(schema), required.has(name), `field-${index}`));
   const form = el("form", { id: "try", "data-tool": tool.name, autocomplete: "off", novalidate: true, onsubmit: (event) => { event.preventDefault(); run(tool, form); } },
     ...fields,
     properties.length ? null : el("p", { class: "quiet" }, "It takes no arguments."),
@@ -423,10 +433,15 @@ function formOf(tool) {
   return form;
 }
 
+// A schema may be `true` or `false`, and one that nobody vouches for may be anything.
+const asObject = (schema) => (schema !== null && typeof schema === "object" && !Array.isArray(schema) ? schema : {});
+const asWords = (value) => (typeof value === "string" ? value : value === undefined ? null : JSON.stringify(value));
+
 function typesOf(schema) {
-  const variants = schema.anyOf ?? schema.oneOf ?? [];
-  const types = [schema.type, ...variants.map((variant) => variant?.type)].flat().filter((type) => type && type !== "null");
-  return new Set(types);
+  const variants = [schema.anyOf, schema.oneOf].find(Array.isArray) ?? [];
+  if (schema.type === undefined && variants.some((variant) => asObject(variant).type === undefined)) return new Set(); // any JSON
+  const types = [schema.type, ...variants.map((variant) => asObject(variant).type)].flat();
+  return new Set(types.filter((type) => typeof type === "string" && type !== "null"));
 }
 
 function fieldOf(name, schema, required, id) {
@@ -450,7 +465,7 @@ function fieldOf(name, schema, required, id) {
     input = el("textarea", { ...common, rows: 2 });
   }
   const kind = types.size ? [...types].join(" or ") : "any JSON";
-  const hint = [schema.description, `${kind}${required ? ", required" : ""}`, "default" in schema ? `default ${JSON.stringify(schema.default)}` : null]
+  const hint = [asWords(schema.description), `${kind}${required ? ", required" : ""}`, "default" in schema ? `default ${JSON.stringify(schema.default)}` : null]
     .filter(Boolean).join(" · ");
   return el("div", { class: "field" }, el("label", { for: id }, name), input, el("span", { class: "hint", id: `${id}-hint` }, hint));
 }
