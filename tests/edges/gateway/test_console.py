@@ -51,8 +51,8 @@ async def test_a_call_is_run_and_shown_in_place_under_the_id_of_the_page() -> No
     pipeline = Pipeline(TOOLS, policies=Policies.load(ready_made("gateway")))
     async with page_of(pipeline) as page:
         await page.click("[data-key=divide]")
-        await page.fill("[name=a]", "3")
-        await page.fill("[name=b]", "2")
+        await page.fill("[data-name=a]", "3")
+        await page.fill("[data-name=b]", "2")
         await page.click("#run")
         await expect(page.locator("#outcome pre")).to_have_text("1.5")
         said = await page.locator("#outcome .quiet").inner_text()
@@ -66,7 +66,7 @@ async def test_a_call_is_run_and_shown_in_place_under_the_id_of_the_page() -> No
 async def test_a_failure_names_the_argument_and_what_to_do() -> None:
     async with page_of() as page:
         await page.click("[data-key=divide]")
-        await page.fill("[name=a]", "three")
+        await page.fill("[data-name=a]", "three")
         await page.click("#run")
         outcome = page.locator("#outcome")
         await expect(outcome).to_contain_text("/b: ")
@@ -102,7 +102,7 @@ async def test_an_approval_is_asked_for_given_and_shown_by_keyboard_alone() -> N
 
         await to(page, "[data-key=drop_table]")
         await keys.press("Enter")
-        await to(page, "[name=name]")
+        await to(page, "[data-name=name]")
         await keys.type("users")
         await to(page, "#run")
         await keys.press("Enter")
@@ -123,7 +123,7 @@ async def test_what_is_not_seen_or_turns_the_order_is_written_out_before_it_is_a
         await page.fill("#token", ADMIN)
         await page.keyboard.press("Enter")
         await page.click("[data-key=drop_table]")
-        await page.fill("[name=name]", "\u202emoc.live\u200b")
+        await page.fill("[data-name=name]", "\u202emoc.live\u200b")
         await page.click("#run")
         shown = page.locator("#approvals pre")
         await expect(shown).to_contain_text(r"\u{202e}moc.live\u{200b}")
@@ -148,7 +148,7 @@ async def test_the_accessibility_check_finds_nothing_serious(context: dict[str, 
     axe = (npm_package("axe-core") / "axe.min.js").read_text()
     async with page_of(**context) as page:
         await page.click("[data-key=divide]")
-        await page.fill("[name=a]", "x")
+        await page.fill("[data-name=a]", "x")
         await page.click("#run")
         await expect(page.locator("#outcome strong")).to_be_visible()
         await page.evaluate(axe)

@@ -237,6 +237,48 @@ async def test_a_schema_that_is_true_is_a_field_for_any_json() -> None:
         await expect(page.locator("#outcome pre")).to_contain_text('{"x":[1],"y":"two"}')
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("elements", "submit", "length", "querySelectorAll", "dataset"),
+        ("__proto__", "constructor", "toString", "append", "id"),
+    ],
+)
+async def test_an_argument_may_be_named_as_what_a_form_has_itself(names: tuple[str, ...]) -> None:
+    pipeline = Pipeline([taking("divide", **dict.fromkeys(names, TEXT))])
+    async with page_of(pipeline, rows=1) as page:
+        await page.click("#list [data-key=divide]")
+        for number in range(len(names)):
+            await page.fill(f"#field-{number}", f"value {number}")
+        await page.click("#run")
+        given = {name: f"value {number}" for number, name in enumerate(names)}
+        shown = page.locator("#outcome pre")
+        await expect(shown).to_contain_text(json.dumps({"ran": given}, separators=(",", ":")))
+
+
+async def test_only_what_was_sent_and_not_answered_is_told_as_the_gateway_gone() -> None:
+    pipeline = Pipeline([taking("divide", q=TEXT)])
+    async with page_of(pipeline, rows=1) as page:
+        await page.click("#list [data-key=divide]")
+        await page.evaluate(
+            "() => { HTMLFormElement.prototype.querySelectorAll ="
+            " () => { throw Error('of the page'); }; }"
+        )
+        await page.click("#run")
+        await expect(page.locator("#outcome")).to_have_text("This page cannot do that: of the page")
+
+        await page.reload()
+        await page.route("**/console/call", lambda route: route.abort())
+        await page.click("#list [data-key=divide]")
+        await page.click("#run")
+        await expect(page.locator("#outcome")).to_contain_text("Whether the call ran is not known")
+        await expect(page.locator("#run")).to_be_enabled()
+        cut = {"content_type": "text/event-stream", "body": ": begun\n\n"}
+        await page.route("**/console/call", lambda route: route.fulfill(**cut))
+        await page.click("#run")
+        await expect(page.locator("#outcome")).to_contain_text("went away")
+
+
 async def test_the_form_of_a_tool_never_stands_under_the_name_of_another() -> None:
     pipeline = Pipeline([taking("divide", q=TEXT), taking("count", q=TEXT)])
     async with page_of(pipeline, rows=2) as page:
@@ -255,10 +297,10 @@ async def test_a_form_keeps_what_was_typed_when_its_tool_is_defined_anew() -> No
     pipeline = Pipeline([divide, count])
     async with page_of(pipeline, rows=2) as page:
         await page.click("#list [data-key=divide]")
-        await page.fill("[name=a]", "3")
+        await page.fill("[data-name=a]", "3")
         pipeline.registry.register(other, on_duplicate="replace")
         await expect(page.locator("#detail-body")).to_contain_text("The tool divide.")
-        await expect(page.locator("[name=a]")).to_have_value("3")
+        await expect(page.locator("[data-name=a]")).to_have_value("3")
         await expect(page.locator("#run")).to_have_attribute("aria-disabled", "true")
 
 

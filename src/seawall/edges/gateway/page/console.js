@@ -80,11 +80,18 @@ async function ask(path, options = {}) {
 const send = (path, data) =>
   ask(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(data) });
 
+// Said of what was sent: whether it came, nobody here knows. A fault of the page is none of this.
+class Gone extends Error {
+  constructor() {
+    super("The gateway went away before it answered. Whether the call ran is not known: see the latest attempts.");
+  }
+}
+
 async function* eventsOf(response) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let buffer = "";
   for (;;) {
-    const { value, done } = await reader.read();
+    const { value, done } = await reader.read().catch(() => { throw new Gone(); });
     if (done) return;
     buffer += value;
     let end;
@@ -447,7 +454,8 @@ function typesOf(schema) {
 function fieldOf(name, schema, required, id) {
   const types = typesOf(schema);
   const only = types.size === 1 ? [...types][0] : null;
-  const common = { id, name, "data-kind": "json", "aria-describedby": `${id}-hint`, "aria-required": String(required) };
+  // Not `name`: a form has its controls as members under their names, before its own.
+  const common = { id, "data-name": name, "data-kind": "json", "aria-describedby": `${id}-hint`, "aria-required": String(required) };
   let input;
   if (Array.isArray(schema.enum)) {
     input = el("select", { ...common, "data-kind": "choice" }, el("option", { value: "" }, required ? "choose" : "leave out"),
@@ -470,10 +478,11 @@ function fieldOf(name, schema, required, id) {
   return el("div", { class: "field" }, el("label", { for: id }, name), input, el("span", { class: "hint", id: `${id}-hint` }, hint));
 }
 
+const inputsOf = (form) => [...form.querySelectorAll("[data-name]")];
+
 function fill(form, values) {
-  for (const input of form.elements) {
-    if (!input.name) continue;
-    const value = values[input.name];
+  for (const input of inputsOf(form)) {
+    const value = Object.hasOwn(values, input.dataset.name) ? values[input.dataset.name] : undefined;
     if (value === undefined) input.value = "";
     else if (input.dataset.kind === "text" && typeof value === "string") input.value = value;
     else input.value = JSON.stringify(value, null, input.dataset.kind === "json" ? 1 : 0);
@@ -491,8 +500,22 @@ function valueOf(input) {
 }
 
 function argumentsOf(form) {
-  const filled = [...form.elements].filter((input) => input.name && input.value !== "");
-  return Object.fromEntries(filled.map((input) => [input.name, valueOf(input)]));
+  const filled = inputsOf(form).filter((input) => input.value !== "");
+  return Object.fromEntries(filled.map((input) => [input.dataset.name, valueOf(input)]));
+}
+
+async function called(call, progress) {
+  const response = await fetch("/console/call", {
+    method: "POST",
+    headers: headers({ "Content-Type": "application/json", Accept: "text/event-stream" }),
+    body: JSON.stringify(call),
+  }).catch(() => { throw new Gone(); });
+  if (!response.headers.get("content-type")?.startsWith("text/event-stream")) return response.json().catch(() => { throw new Gone(); });
+  for await (const { event, data } of eventsOf(response)) {
+    if (event === "result") return data;
+    if (event === "progress") progress(data);
+  }
+  throw new Gone();
 }
 
 async function run(tool, form) {
@@ -501,22 +524,12 @@ async function run(tool, form) {
   button.dataset.busy = "true";
   button.disabled = true;
   outcome.replaceChildren(el("p", { class: "quiet" }, `running as ${requestId}…`));
+  const progress = (data) => outcome.replaceChildren(el("p", { class: "quiet" }, progressWords(data)));
   try {
-    const response = await fetch("/console/call", {
-      method: "POST",
-      headers: headers({ "Content-Type": "application/json", Accept: "text/event-stream" }),
-      body: JSON.stringify({ tool: tool.name, arguments: argumentsOf(form), requestId }),
-    });
-    if (!response.headers.get("content-type").startsWith("text/event-stream")) {
-      showResult(tool, await response.json());
-    } else {
-      for await (const { event, data } of eventsOf(response)) {
-        if (event === "progress") outcome.replaceChildren(el("p", { class: "quiet" }, progressWords(data)));
-        else showResult(tool, data);
-      }
-    }
-  } catch {
-    outcome.replaceChildren(el("div", { class: "outcome bad" }, "The gateway went away before it answered."));
+    showResult(tool, await called({ tool: tool.name, arguments: argumentsOf(form), requestId }, progress));
+  } catch (error) {
+    const words = error instanceof Gone ? error.message : `This page cannot do that: ${error.message}`;
+    outcome.replaceChildren(el("div", { class: "outcome bad" }, words));
   }
   button.dataset.busy = "false";
   drawFacts();
@@ -530,7 +543,7 @@ function newId() {
 const progressWords = ({ message, done, total }) => `${message}${done == null ? "" : ` (${done}${total == null ? "" : ` of ${total}`})`}`;
 
 function showResult(tool, result) {
-  if (store.chosen !== tool.name) return;
+  if (store.chosen !== tool.name || !$("outcome")) return;
   const failure = result.failure;
   const waits = result.approval != null;
   store.waiting = waits ? result.requestId : null;
