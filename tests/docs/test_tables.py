@@ -58,6 +58,7 @@ BOUNDS_IN = (
     "seawall.pipeline",
     *(f"seawall.pipeline.arguments.{folder}" for folder in ("reading", "schema", "faults")),
     "seawall.edges.gateway",
+    "seawall.orchestration",
 )
 
 Rows = list[list[str]]

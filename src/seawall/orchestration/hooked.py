@@ -7,11 +7,13 @@ often it is tried, and only if its name and its arguments are in order. A before
 refuses the call; an after-hook that fails withholds the result.
 
 What layers keep (ledger, cache) is what the tool gave, inside of the hooks: each answer made of it
-passes the after-hooks of the call that it is for.
+passes the after-hooks of the call that it is for. So does what a tool reports while it runs, where
+somebody listens.
 """
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -101,10 +103,12 @@ _AFTER = (Replace, Stop, Abort)
 class _Hooked:
     """The hooks around the chain of one tool."""
 
-    __slots__ = ("_context", "_handler", "_pairs")
+    __slots__ = ("_afters", "_awaits", "_context", "_handler", "_pairs")
 
     def __init__(self, pairs: Sequence[_Pair], context: LayerContext, handler: Handler) -> None:
         self._pairs = pairs
+        self._afters = any(pair.after is not None for pair in pairs)
+        self._awaits = any(inspect.iscoroutinefunction(pair.after) for pair in pairs)
         self._context = context
         self._handler = handler
 
@@ -113,6 +117,8 @@ class _Hooked:
         if refusal is not None:
             return refusal
         contexts = [HookContext(call, call.given) for _ in self._pairs]
+        if self._afters:
+            call.on_partial = functools.partial(self._reported, call, contexts)
         resumed = call.aside is not None and call.aside.resumed
         # What was approved is what they said then, so they are not asked again.
         answer = None if resumed else await self._before(call, contexts)
@@ -263,9 +269,52 @@ class _Hooked:
             )
         return self._withheld(call, ran=ran)
 
+    def _reported(self, call: Invocation, contexts: Sequence[HookContext], report: Any) -> Any:
+        """Give what hooks leave of a report, or an awaitable of it; None if it is withheld."""
+        passing = self._passed(call, contexts, report)
+        if self._awaits:
+            return passing
+        try:
+            passing.send(None)
+        except StopIteration as end:
+            return end.value
+        passing.close()
+        log.warning("a report of %r is withheld: a plain `after` gave an awaitable", call.tool.name)
+        return None
+
+    async def _passed(
+        self, call: Invocation, contexts: Sequence[HookContext], report: str | ToolResult
+    ) -> str | ToolResult | None:
+        is_text = isinstance(report, str)
+        left = ToolResult.of_text(report) if isinstance(report, str) else report
+        for pair, context in zip(self._pairs, contexts, strict=True):
+            if pair.after is None:
+                continue
+            looking = context.of_report(completed(left, call))
+            answer = await _answer(pair.name, functools.partial(pair.after, looking), _AFTER)
+            found = _replaced_in_report(call, left, answer)
+            if found is None:
+                return None
+            left = found
+        return left.text if is_text else left
+
     def _noted(self, call: Invocation, event: str) -> None:
         self._context.count(LAYER, event)
         call.note(f"{LAYER}:{event}")
+
+
+def _replaced_in_report(call: Invocation, report: ToolResult, answer: Any) -> ToolResult | None:
+    """Give what a hook leaves of a report; None withholds it. Only a result can end a turn."""
+    change = answer.replace if isinstance(answer, Stop) else answer
+    if change is None or isinstance(change, Abort):
+        return report
+    if not isinstance(change, Replace):
+        return None
+    return guarded(
+        f"the replacement for a report of {call.tool.name!r} is faulty",
+        lambda: replaced(report, change),
+        lambda _: None,
+    )
 
 
 class _Asks:

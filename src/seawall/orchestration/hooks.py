@@ -28,14 +28,18 @@ class Hook(Protocol):
         return None
 
     def after(self, context: HookContext) -> After | Awaitable[After]:  # noqa: ARG002  # for others
-        """Look at `context.result`, of a call that was tried; None leaves it as it is."""
+        """Look at `context.result`, of a call that was tried; None leaves it as it is.
+
+        Where somebody listens to what tools report it is asked about each report too, as
+        `context.partial` says then: only what it replaces counts.
+        """
         return None
 
 
 class HookContext:
     """One call, as one hook sees it, before and after."""
 
-    __slots__ = ("_call", "given", "memory", "result")
+    __slots__ = ("_call", "given", "memory", "partial", "result")
 
     def __init__(self, call: Invocation, given: Any) -> None:
         self._call = call
@@ -45,6 +49,14 @@ class HookContext:
         """For the hook to keep something from `before` to `after`."""
         self.result: ToolResult | None = None
         """What came of the call; None in `before`."""
+        self.partial = False
+        """Whether `result` is no result yet: what the tool reports while it runs."""
+
+    def of_report(self, report: ToolResult) -> HookContext:
+        """The same for something that the tool reports, with the same `memory`."""
+        other = HookContext(self._call, self.given)
+        other.memory, other.result, other.partial = self.memory, report, True
+        return other
 
     @property
     def call_id(self) -> str:
@@ -87,8 +99,10 @@ class HookContext:
         """Have the model read something after the results.
 
         It comes out in `TurnOutcome.messages`, or for a call alone in the result's
-        `metadata["messages"]`.
+        `metadata["messages"]`. Of a report nothing is injected.
         """
+        if self.partial:
+            return
         self._call.beside().messages.append(message)
 
 

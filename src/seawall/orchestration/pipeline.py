@@ -39,6 +39,7 @@ from seawall.orchestration.home import Home
 from seawall.orchestration.hooked import Hooks
 from seawall.orchestration.loop import LoopDetector
 from seawall.orchestration.loop_policy import BY_SESSION, LoopPolicy, chosen
+from seawall.orchestration.progress import Reports
 from seawall.orchestration.result_read import offer_result_read
 from seawall.orchestration.sharing import parts_of, shared_by
 from seawall.orchestration.status import Breakers, gauges
@@ -695,11 +696,11 @@ class Pipeline:
         self, call: Invocation, report: Any, done: float | None, total: float | None
     ) -> None:
         """Deliver a tool's progress, in the pipeline's loop, whichever thread it came from."""
-        listeners = [
-            listener for listener in (call.on_progress, self._on_progress) if listener is not None
-        ]
-        if listeners:
-            self._home.soon(lambda: told(listeners, report, done, total))
+        if call.on_progress is None and self._on_progress is None:
+            return
+        if call.reports is None:
+            call.reports = Reports(call, self._on_progress, self.clock, self._home.soon)
+        call.reports.add(report, done, total)
 
     async def call_nested(
         self,

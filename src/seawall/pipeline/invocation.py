@@ -81,6 +81,10 @@ class Invocation(msgspec.Struct, eq=False):
     given_truncated: bool = False
     idempotency_key: str | None = None
     on_progress: Progress | None = None
+    on_partial: Callable[[Any], Any] | None = None
+    """Gives what hooks leave of a report; None where no hook looks at results."""
+    reports: Any = None
+    """What is reported, on its way to who listens; made at the first report."""
 
     attempt: int = 0
     """Attempts begun. Written by the executor alone."""
@@ -306,6 +310,7 @@ _OF_ALL_ATTEMPTS = (
     "key",
     "leftovers",
     "mended",
+    "on_partial",
     "on_progress",
     "outer",
     "own_of",

@@ -277,6 +277,19 @@ async def test_progress_renews_the_wait_and_reaches_who_asked_for_it(start: Star
     assert reported[0]["params"] == {"progressToken": "mine", "progress": 1, "x-unknown": 1}
 
 
+async def test_progress_that_comes_too_fast_is_not_all_passed_on(start: Start) -> None:
+    bare = await start({"t": "progress:0.001;reply_at:1"})
+
+    answer = await bare.call("t", _meta={"progressToken": "mine"})
+
+    assert text_of(answer) == "late"
+    reported = [json.loads(line) for line in bare.lines if b"notifications/progress" in line]
+    amounts = [one["params"]["progress"] for one in reported]
+    assert amounts[:100] == list(range(1, 101))
+    assert 100 < len(amounts) < 120
+    assert amounts == sorted(amounts)
+
+
 async def test_progress_is_asked_for_where_silence_is_bounded(start: Start) -> None:
     bare = await start({"t": "progress:0.2;reply_at:1.0"}, policy=policy("idle_timeout_s = 0.5"))
 

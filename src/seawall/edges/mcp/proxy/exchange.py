@@ -11,6 +11,7 @@ from seawall.contract.result import ToolResult
 from seawall.edges.mcp.proxy.client import capabilities_in, is_stateless
 from seawall.edges.mcp.proxy.messages import decoded
 from seawall.edges.mcp.results import result_from_mcp
+from seawall.orchestration.progress import Pace
 from seawall.pipeline.foreign import log
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ class Exchange:
         """A token of the proxy's own, if the client gave none and silence is bounded."""
         self.progressed: float | None = None
         """The last progress the client was told of."""
+        self._pace = Pace()
         self.cancelled = False
         self.cancel_reason: str | None = None
         self.attempt_id: Any = None
@@ -130,12 +132,15 @@ class Exchange:
             params = {**params, "_meta": {**self.meta, "progressToken": self.own_token}}
         return params
 
-    def heard(self, progress: Any) -> bool:
-        """The server reported progress; whether the client is to be told."""
+    def heard(self, progress: Any, now: float) -> bool:
+        """The server reported progress, at `now`; whether the client is to be told."""
         if self.context is not None:
             self.context.progress("")
         if self.own_token is not None:
             return False
+        if not self._pace.left(now):
+            return False
+        self._pace.take()
         if not isinstance(progress, (int, float)):
             return True
         # A second attempt begins anew, but what a client is told must grow.

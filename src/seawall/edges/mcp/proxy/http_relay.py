@@ -342,7 +342,7 @@ class Relay:
             calls = [call] if call is not None else list(session.calls.values())
             for one in calls:
                 if token is not None and token in (one.exchange.token, one.exchange.own_token):
-                    return one.exchange.heard(params.get("progress"))
+                    return one.exchange.heard(params.get("progress"), self.guard.clock.now())
             return not session.client.made_token(token)
         return True
 

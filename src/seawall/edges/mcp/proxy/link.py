@@ -324,7 +324,9 @@ class Link:
             exchange = self._of_token(token)
             if exchange is None and self.client.made_token(token):
                 return  # the call it was about has ended, and the client never heard of it
-            if exchange is not None and not exchange.heard(params.get("progress")):
+            if exchange is not None and not exchange.heard(
+                params.get("progress"), self._guard.clock.now()
+            ):
                 return
         elif method == "notifications/tools/list_changed":
             self._guard.catalogue.changed(self.client)
