@@ -350,7 +350,7 @@ async def test_a_sync_tool_past_its_limit_is_told_of_as_what_it_is() -> None:
     assert "again" not in result.failure.guidance.lower()
     assert "seawall_abandoned_threads 1.0" in pipeline.metrics.text().decode()
     finish.set()
-    await until(lambda: pipeline._threads.abandoned == 0)
+    await until(lambda: pipeline._equipment.threads.abandoned == 0)
     await pipeline.aclose()
 
 
@@ -384,7 +384,7 @@ async def test_of_eight_calls_with_four_threads_none_runs_after_it_was_answered(
 
     results = await asyncio.gather(*(pipeline.call("t") for _ in range(8)))
     finish.set()
-    await until(lambda: pipeline._threads.abandoned == 0)
+    await until(lambda: pipeline._equipment.threads.abandoned == 0)
 
     ran = [result.failure and result.failure.may_have_run for result in results]
     assert sorted(map(bool, ran)) == [False] * 4 + [True] * 4

@@ -35,12 +35,16 @@ def would_ask(
     """
     session = session or pipeline._session
     policy = pipeline.policy_of(name)
-    if policy is None or policy.gate_mode != "on" or RiskGate not in pipeline._builder._layers:
+    if (
+        policy is None
+        or policy.gate_mode != "on"
+        or RiskGate not in pipeline._chains.builder.layers
+    ):
         return None
     prepared = pipeline.prepare(name, arguments, session=session)
     if isinstance(prepared, ToolResult):
         return None
-    decision = verdict(pipeline._gate, prepared, session.permissions, session.memory)
+    decision = verdict(pipeline._deciding.gate, prepared, session.permissions, session.memory)
     if decision is None or decision.action is not Action.ASK:
         return None
     return prepared, decision

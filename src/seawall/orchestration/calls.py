@@ -22,6 +22,7 @@ import msgspec
 from seawall.contract.tool import ToolCall
 from seawall.pipeline.arguments.reading.reader import MAX_BYTES
 from seawall.pipeline.digest import bounded, canonical_text, told_apart
+from seawall.pipeline.foreign import attempted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -174,3 +175,8 @@ def _text(arguments: Any) -> str:
         except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
             return f"text:{arguments}"
     return canonical_text({} if arguments is None else bounded(arguments))
+
+
+def text_of_id(given: Any) -> str:
+    """Make a text of a call id that is none; empty, so that one is drawn, if that cannot be."""
+    return "" if given is None else attempted(lambda: str.__getitem__(str(given), slice(200)), "")

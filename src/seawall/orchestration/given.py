@@ -74,6 +74,14 @@ def check_given(policies: Any, recorders: Iterable[Any], **given: Any) -> None:
         raise ConfigurationError(faults)
 
 
+def checked_width(width: Any) -> int:
+    """Give how many calls of a turn run at once; raises `ConfigurationError` for what says none."""
+    if isinstance(width, bool) or not isinstance(width, int) or width < 1:
+        said = f"must be a whole number, at least 1 (got {width!r})"
+        raise ConfigurationError([Fault(said, key="max_turn_width")])
+    return width
+
+
 def check_policies(policies: Any) -> None:
     """Raise `ConfigurationError` if these are none."""
     if faults := _policy_faults(policies, is_needed=True):

@@ -4,17 +4,113 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from seawall.contract.decision import Action
 from seawall.contract.failure import FailureCode
 from seawall.contract.result import ToolResult
-from seawall.pipeline.foreign import masked
+from seawall.pipeline.context import MAX_DEPTH
+from seawall.pipeline.foreign import masked, told
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from seawall.contract.tool import ToolCall
+    from seawall.orchestration.chains import Chains
+    from seawall.orchestration.deciding import Deciding
+    from seawall.orchestration.equipment import Equipment
+    from seawall.orchestration.loop import LoopDetector
+    from seawall.pipeline.invocation import Invocation
+    from seawall.pipeline.route import Route
+    from seawall.pipeline.session import Session
     from seawall.registry.registry import Registry
 
 MAX_SHOWN = 80
 MAX_CATEGORIES = 20
+
+
+class UnknownNames:
+    """Answers for the names that a pipeline cannot call, and keeps the answers in its books."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        chains: Chains,
+        deciding: Deciding,
+        equipment: Equipment,
+        invocation: Callable[[Route, Any, str, Session], Invocation],
+        new_id: Callable[[], str],
+    ) -> None:
+        self._registry = registry
+        self._chains = chains
+        self._deciding = deciding
+        self._digester = equipment.digester
+        self._metrics = equipment.metrics
+        self._recorders = equipment.recorders
+        self._invocation = invocation
+        self._new_id = new_id
+
+    def answer(
+        self,
+        name: Any,
+        arguments: Any,
+        call_id: str | None,
+        session: Session,
+        watch: LoopDetector | None = None,
+    ) -> ToolResult:
+        """Say that there is no such tool, or why it is set aside; or that this goes in circles."""
+        answer = self._kept(name, arguments, call_id or self._new_id(), session, None)
+        if watch is None:
+            return answer
+        digest = self._digester.of_any(f"unknown {answer.tool}", arguments)
+        return watch.unknown(session, answer.tool, digest, answer)
+
+    def answer_with(
+        self, asked: ToolCall, call_id: str, session: Session, result: ToolResult
+    ) -> ToolResult:
+        """Give this result, as nothing was looked at."""
+        return self._kept(asked.name, asked.arguments, call_id, session, result)
+
+    def refusal(self, name: Any, call_id: str, session: Session) -> ToolResult:
+        """Say the same, and keep it nowhere."""
+        reason = self._registry.quarantine_reason(name) if isinstance(name, str) else None
+        if reason is not None:
+            return quarantined(name, reason, call_id)
+        return no_such_tool(self._registry, name, call_id, allowed=self._usable(session))
+
+    def _kept(
+        self,
+        name: Any,
+        arguments: Any,
+        call_id: str,
+        session: Session,
+        instead: ToolResult | None,
+    ) -> ToolResult:
+        reason = self._registry.quarantine_reason(name) if isinstance(name, str) else None
+        tool = None if reason is None else self._registry.get(name)
+        if tool is not None:
+            route = self._chains.of_set_aside(tool)
+            call = self._invocation(route, arguments, call_id, session)
+            call.refusal = instead or quarantined(name, reason or "", call_id)
+            return route.finish(call, call.refusal)
+        refusal = self.refusal(name, call_id, session) if instead is None else instead
+        failure = refusal.failure
+        if failure is not None and instead is None:
+            self._metrics.suggested(near=bool(failure.hints))
+        for recorder in self._recorders:
+            told((recorder.unknown,))
+        return refusal
+
+    def _usable(self, session: Session) -> Callable[[str], bool]:
+        """Which names may be hinted at: none that session or policy deny, or that is set aside."""
+        listed = self._deciding.allowlist
+
+        def usable(name: str) -> bool:
+            standing = session.permissions.decision(name)
+            route = self._chains.routes.get(name)
+            if route is None or (standing is not None and standing.action is Action.DENY):
+                return False
+            return listed is None or listed.for_tool(route.tool).action is not Action.DENY
+
+        return usable
 
 
 def no_such_tool(
@@ -78,3 +174,15 @@ def shown(name: str) -> str:
     printable = "".join(char if char.isprintable() else "?" for char in head)
     printable = printable.encode("utf-8", "replace").decode()
     return f'"{printable}…"' if len(name) > MAX_SHOWN else f'"{printable}"'
+
+
+def too_deep(name: str) -> ToolResult:
+    """Say that tools have called each other too often for this call."""
+    return ToolResult.failed(
+        FailureCode.PERMISSION_DENIED,
+        f"tools may call tools {MAX_DEPTH} deep, and this call would be deeper",
+        reason="denied_by_policy",
+        layer="pipeline",
+        tool=name,
+        may_have_run=False,
+    )

@@ -120,7 +120,7 @@ class Bridge:
 
         A pipeline with a `confirm` of its own asks by itself.
         """
-        if not self.by_framework or self.pipeline._gate.confirm is not None:  # noqa: SLF001  # as `approved` does
+        if not self.by_framework or self.pipeline._deciding.gate.confirm is not None:  # noqa: SLF001  # as `approved` does
             return None
         asked = would_ask(self.pipeline, name, arguments, session=session)
         if asked is None:

@@ -1,0 +1,102 @@
+"""The chain of each tool that can be called, composed when it comes in, not when it is called."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from seawall.orchestration.result_read import offer_result_read
+from seawall.pipeline.collecting import uncollected
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from seawall.contract.tool import Tool
+    from seawall.pipeline.route import Route
+    from seawall.policy.build import Builder
+    from seawall.policy.model import Policies
+    from seawall.registry.registry import Registry
+
+
+class Chains:
+    """The chains of a registry's tools, and the books of those that are set aside."""
+
+    def __init__(
+        self, registry: Registry, builder: Builder, forget_counts: Callable[[str], None]
+    ) -> None:
+        self.builder = builder
+        self.routes: dict[str, Route] = {}
+        """By name; always this one, so that it can be held on to."""
+        self._registry = registry
+        self._forget_counts = forget_counts
+        self._set_aside: dict[str, Route] = {}
+        """Books of quarantined tools that were called; never more than there are such tools."""
+
+    def declared(self, name: Any) -> Route | None:
+        """Find the chain of a tool by the name under which a provider knows it."""
+        own = self._registry.own_name(name) if isinstance(name, str) else None
+        return None if own is None else self.routes.get(own)
+
+    def take_all(self) -> None:
+        """Compose the chains of all tools that there are."""
+        with uncollected():
+            for tool in self._registry:
+                if self._registry.quarantine_reason(tool.name) is None:
+                    self._take(tool)
+
+    def take(self, tool: Tool) -> None:
+        """Compose the chain of a tool that comes in; raises `ConfigurationError`."""
+        if self._take(tool).spill is not None:
+            self.offer_result_read()
+
+    def _take(self, tool: Tool) -> Route:
+        route = self.routes[tool.name] = self.builder.route(tool)
+        self._set_aside.pop(tool.name, None)
+        return route
+
+    def forget(self, name: str) -> None:
+        """Forget the chain of a tool that went."""
+        self.routes.pop(name, None)
+        self.builder.forget(name)
+
+    def tried(self, policies: Policies, parts: Mapping[type, Any]) -> Callable[[], None]:
+        """Compose all chains for other policies; they are run by once what is returned is called.
+
+        Raises `ConfigurationError`, and changes nothing, if any tool's new policy cannot work.
+        """
+        present = tuple(self.routes.items())
+        trial = self.builder.trial(policies, parts)
+        with uncollected():
+            for _, route in present:
+                trial.route(route.tool)
+
+        def follow() -> None:
+            self.builder = self.builder.following(trial)
+            for name, route in present:
+                if self.routes.get(name) is route:
+                    replaced = self.routes[name] = self.builder.route(route.tool)
+                    replaced.calls = route.calls  # those that go on are still under way
+            self.offer_result_read()
+
+        return follow
+
+    def offer_result_read(self) -> None:
+        """Let models read what is kept of cut results, if any is."""
+        if any(route.spill is not None for route in self.routes.values()):
+            offer_result_read(self._registry)
+
+    def of_set_aside(self, tool: Tool) -> Route:
+        """Give the books of a quarantined tool; those of tools that are it no longer go."""
+        route = self._set_aside.get(tool.name)
+        if route is None or route.tool is not tool:
+            aside = self._registry.quarantined()
+            for name in [name for name in self._set_aside if name not in aside]:
+                del self._set_aside[name]
+                if name not in self.routes:
+                    self._forget_counts(name)
+            route = self._set_aside[tool.name] = self.builder.books(tool)
+        return route
+
+    def forget_loop(self) -> None:
+        """Count calls anew: those of a loop that is gone will not end."""
+        for route in tuple(self.routes.values()):
+            route.forget_loop()

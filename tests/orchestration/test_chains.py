@@ -1,0 +1,122 @@
+"""Tools and policies that change while calls run."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import msgspec
+import pytest
+from tests.orchestration.desk import Desk, reason
+
+from seawall import (
+    BreakerPolicy,
+    ConfigurationError,
+    Policies,
+    RunPolicy,
+)
+from seawall.testing import scripted
+
+
+async def test_a_call_goes_on_with_the_tool_it_began_with() -> None:
+    desk = Desk(scripted(("sleep", 5, "old"), name="t"))
+    running = asyncio.ensure_future(desk.pipeline.call("t"))
+    await desk.clock.settle()
+
+    desk.pipeline.registry.register(scripted("new", name="t"), on_duplicate="replace")
+    fresh = await desk.pipeline.call("t")
+    desk.pipeline.registry.unregister("t")
+    gone = await desk.pipeline.call("t")
+    await desk.clock.advance(5)
+
+    assert fresh.text == "new"
+    assert reason(gone) == "tool_not_found"
+    assert (await running).text == "old"
+
+
+async def test_a_tool_that_becomes_faulty_can_be_called_no_longer() -> None:
+    desk = Desk()
+    broken = scripted("worse", name="t", input_schema={"type": "string"})
+
+    desk.pipeline.registry.register(broken, on_duplicate="replace", on_invalid="quarantine")
+
+    assert reason(await desk.call()) == "tool_quarantined"
+    assert desk.pipeline.policy_of("t") is None
+
+
+async def test_a_tool_that_comes_back_does_not_find_its_limits_refilled() -> None:
+    policy = RunPolicy(rate="1/day", breaker=BreakerPolicy(threshold=1))
+    tool = scripted("well", name="t")
+    desk = Desk(tool, policy=policy)
+    await desk.call()
+    desk.pipeline.breakers.open("t")
+
+    desk.pipeline.registry.unregister("t")
+    desk.pipeline.registry.register(tool)
+
+    assert reason(await desk.call()) == "rate_limited"
+    assert desk.pipeline.breakers.state("t") == "open"
+    assert desk.pipeline.usage.snapshot()["t"].invocations == 1
+
+
+def test_tools_may_be_registered_from_other_threads_while_policies_change() -> None:
+    desk = Desk()
+
+    def work(number: int) -> None:
+        for turn in range(30):
+            desk.pipeline.registry.register(scripted(name=f"t{number}_{turn}"))
+            if turn % 3 == 0:
+                desk.pipeline.registry.unregister(f"t{number}_{turn}")
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for seconds in range(1, 20):
+        desk.pipeline.replace_policies(Policies(default=RunPolicy(timeout_s=seconds)))
+    for thread in threads:
+        thread.join()
+
+    assert set(desk.pipeline._routes) == set(desk.pipeline.registry.names())
+
+
+async def test_new_policies_hold_for_new_calls_and_keep_what_was_learnt() -> None:
+    policy = RunPolicy(rate="2/day", timeout_s=10, breaker=BreakerPolicy(threshold=2))
+    desk = Desk(scripted(OSError("down"), ("sleep", 20), name="t"), policy=policy)
+    await desk.call()
+    running = asyncio.ensure_future(desk.pipeline.call("t"))
+    await desk.clock.settle()
+
+    changed = msgspec.structs.replace(policy, timeout_s=30)
+    desk.pipeline.replace_policies(Policies(default=changed))
+    await desk.clock.advance(10)
+
+    assert reason(await running) == "attempt_timeout"
+    assert desk.pipeline.breakers.state("t") == "open"
+    assert reason(await desk.call()) == "rate_limited"
+    assert desk.pipeline.policy_of("t").timeout_s == 30
+
+
+async def test_policies_of_which_one_cannot_work_change_nothing_at_all() -> None:
+    breaker = BreakerPolicy(threshold=2)
+    policy = RunPolicy(rate="5/day", breaker=breaker, max_concurrency=3)
+    good, bad = (scripted(OSError("down"), name=name) for name in ("good", "bad"))
+    desk = Desk(good, bad, policy=policy)
+    await desk.call("good")
+    states = desk.pipeline.states.of_tool("good")
+    circuit, room = states.find("circuit").circuit, states.find("bulkhead")
+
+    with pytest.raises(ConfigurationError, match=r"bad\.cost"):
+        desk.pipeline.replace_policies(
+            Policies(
+                tools={
+                    "good": RunPolicy(breaker=BreakerPolicy(threshold=9), max_concurrency=1),
+                    "bad": RunPolicy(rate="1/day", cost=9),
+                }
+            )
+        )
+
+    assert states.find("circuit").circuit is circuit
+    assert room.limit == 3
+    assert desk.pipeline.policy_of("good") == policy
+    await desk.call("good")
+    assert desk.pipeline.breakers.state("good") == "open"
