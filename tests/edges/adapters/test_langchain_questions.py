@@ -1,15 +1,17 @@
 """Approvals in LangGraph's own way, where one step of a graph runs several calls."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import ToolException
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
-from langgraph.types import Command
+from langgraph.types import Command, Send
 
 import seawall
 from seawall import Answer, Hook, HookContext, Pipeline, Risk, to_langchain
@@ -205,6 +207,146 @@ async def test_calls_under_one_id_need_a_yes_each(
     await graph.ainvoke(Command(resume={"decisions": decisions}), THREAD)
 
     assert requests(paused) == [[(name, {"to": "ann"}) for name, _, _ in asked]]
+    assert shop.done == done
+
+
+async def own_node(state: MessagesState, config: RunnableConfig) -> dict[str, Any]:
+    """Run a message's tools as many graphs do, with a loop of their own."""
+    tools = config["metadata"]["tools"]
+    asked: Any = next(one for one in reversed(state["messages"]) if isinstance(one, AIMessage))
+    told = [
+        ToolMessage(str(await tools[one["name"]].ainvoke(one["args"], config)), tool_call_id="c")
+        for one in asked.tool_calls
+    ]
+    return {"messages": told}
+
+
+def sent_graph_of(pipeline: Any, sends: Callable[[Any], Any], node: Any = None) -> Any:
+    """A graph whose tools' node is started by what `sends` makes of the state."""
+    tools = to_langchain(pipeline, approvals="framework")
+    graph: Any = StateGraph(MessagesState)
+    graph.add_node("model", lambda _: {})
+    graph.add_node(
+        "tools", node or ToolNode(tools), metadata={"tools": {one.name: one for one in tools}}
+    )
+    graph.add_edge(START, "model").add_conditional_edges("model", sends, ["tools"])
+    return graph.compile(checkpointer=InMemorySaver())
+
+
+def asked_by(state: Any) -> Any:
+    return state["messages"][-1].tool_calls
+
+
+TOGETHER: dict[str, tuple[Callable[[Any], Any], Any]] = {
+    "an edge": (lambda _: "tools", None),
+    "a sent state": (lambda state: Send("tools", state), None),
+    "sent calls": (lambda state: Send("tools", asked_by(state)), None),
+    "a node of one's own": (lambda _: "tools", own_node),
+    "a state sent to a node of one's own": (lambda state: Send("tools", state), own_node),
+}
+
+
+@pytest.mark.parametrize(("sends", "node"), TOGETHER.values(), ids=TOGETHER)
+async def test_each_call_runs_once_however_its_step_was_started(
+    sends: Callable[[Any], Any], node: Any
+) -> None:
+    shop = Shop()
+    graph = sent_graph_of(shop.tools, sends, node)
+    three = calls(("note", "text", "a"), ("pay", "to", "ann"), ("drop", "table", "users"))
+
+    paused = await graph.ainvoke(three, THREAD)
+    before = list(shop.done)
+    found = await graph.ainvoke(Command(resume=True), THREAD)
+
+    assert requests(paused) == [[("pay", {"to": "ann"}), ("drop", {"table": "users"})]]
+    assert before == []
+    assert "__interrupt__" not in found
+    assert sorted(shop.done) == ["drop users", "note a", "pay ann"]
+
+
+ALONE: dict[str, Callable[[Any], Any]] = {
+    "a list of one": lambda state: [Send("tools", [one]) for one in asked_by(state)],
+    "a call with its state": lambda state: [
+        Send("tools", {"__type": "tool_call_with_context", "tool_call": one, "state": state})
+        for one in asked_by(state)
+    ],
+}
+
+
+@pytest.mark.parametrize("sends", ALONE.values(), ids=ALONE)
+async def test_a_call_that_was_sent_alone_is_asked_about_alone(
+    sends: Callable[[Any], Any],
+) -> None:
+    shop = Shop()
+    graph = sent_graph_of(shop.tools, sends)
+
+    paused = await graph.ainvoke(BOTH, THREAD)
+    asked = {one.value["action_requests"][0]["name"]: one.id for one in paused["__interrupt__"]}
+    await graph.ainvoke(Command(resume={asked["pay"]: APPROVE, asked["drop"]: REJECT}), THREAD)
+
+    assert sorted(requests(paused)) == [[("drop", {"table": "users"})], [("pay", {"to": "ann"})]]
+    assert shop.done == ["pay ann"]
+
+
+async def test_what_a_person_allowed_is_not_run_again_by_a_later_question_of_its_step() -> None:
+    shop = Shop()
+
+    async def invents(_: MessagesState, config: RunnableConfig) -> dict[str, Any]:
+        tools = config["metadata"]["tools"]
+        paid = await tools["pay"].ainvoke({"to": "ann"}, config)
+        with pytest.raises(ToolException, match="pay has run in the same step") as refused:
+            await tools["drop"].ainvoke({"table": "users"}, config)
+        return {"messages": [AIMessage(paid), AIMessage(str(refused.value))]}
+
+    graph = sent_graph_of(shop.tools, lambda _: "tools", invents)
+    await graph.ainvoke({"messages": []}, THREAD)
+
+    found = await graph.ainvoke(Command(resume=True), THREAD)
+
+    assert "__interrupt__" not in found
+    assert shop.done == ["pay ann"]
+
+
+@pytest.mark.parametrize(
+    ("decisions", "paid"),
+    [
+        ([REJECT, APPROVE], 1),
+        ([APPROVE, REJECT], 1),
+        ([APPROVE, APPROVE], 2),
+        ([REJECT, REJECT], 0),
+    ],
+)
+async def test_one_yes_is_for_one_run_where_calls_have_no_ids(
+    decisions: list[Any], paid: int
+) -> None:
+    shop = Shop()
+    graph = graph_of(shop.tools)
+    pay: Any = {"name": "pay", "args": {"to": "ann"}, "id": None, "type": "tool_call"}
+    await graph.ainvoke({"messages": [AIMessage("", tool_calls=[pay, pay])]}, THREAD)
+
+    found = await graph.ainvoke(Command(resume={"decisions": decisions}), THREAD)
+
+    said = [str(message.content) for message in found["messages"][-2:]]
+    assert shop.done == ["pay ann"] * paid
+    assert ["paid ann" in one for one in said] == [one is APPROVE for one in decisions]
+
+
+@pytest.mark.parametrize(
+    ("decisions", "done"), [([APPROVE, REJECT], ["pay ann"]), ([REJECT, APPROVE], ["pay bob"])]
+)
+async def test_a_decision_is_for_the_arguments_that_were_shown_where_ids_are_equal(
+    decisions: list[Any], done: list[str]
+) -> None:
+    shop = Shop()
+    graph = graph_of(shop.tools)
+    made: list[Any] = [
+        {"name": "pay", "args": {"to": to}, "id": "c1", "type": "tool_call"}
+        for to in ("ann", "bob")
+    ]
+    await graph.ainvoke({"messages": [AIMessage("", tool_calls=made)]}, THREAD)
+
+    await graph.ainvoke(Command(resume={"decisions": decisions}), THREAD)
+
     assert shop.done == done
 
 

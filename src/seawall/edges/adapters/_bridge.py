@@ -127,6 +127,12 @@ class Bridge:
             return None
         return f"{name} needs a person's approval ({asked[1].reason})"
 
+    def may_repeat(self, name: str) -> bool:
+        """Whether a tool does no more when it runs twice than when it runs once."""
+        registry = self.pipeline.registry
+        tool = registry.get(registry.own_name(name) or name)
+        return tool is not None and tool.retry_safe
+
     def asks(self, result: ToolResult) -> bool:
         """Whether a result means that the framework is to ask a person."""
         failure = result.failure

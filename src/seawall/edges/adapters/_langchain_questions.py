@@ -3,6 +3,7 @@
 A step of a graph is run again from its start when an answer comes, and LangGraph gives answers out
 in the order in which they are asked for. So the calls of one step are asked about together and
 before the first of them runs: no answer is taken for another call's, and nothing is done twice.
+One yes is for one run.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from seawall.contract.failure import FailureCode
 from seawall.contract.result import ToolResult
 from seawall.edges.adapters._bridge import MAX_SESSIONS, Bridge, denied
 
@@ -24,8 +26,17 @@ if TYPE_CHECKING:
 SCRATCHPAD = "__pregel_scratchpad"
 """Where LangGraph keeps what the calls of one run of a step have in common."""
 
-ALONE = "__pregel_push"
-"""How the path of a step begins that runs one call alone, as in `create_agent`."""
+READ = "__pregel_read"
+"""Where LangGraph gives a step what reads the channels of its graph."""
+
+SENT = "__pregel_push"
+"""How the path of a step begins that a `Send` has started; the number of the `Send` follows."""
+
+MESSAGES = "messages"
+"""The channel in which a graph keeps its messages by custom."""
+
+SENDS = "__pregel_tasks"
+"""The channel with what was sent to the steps that run now."""
 
 
 class Asked(NamedTuple):
@@ -34,6 +45,15 @@ class Asked(NamedTuple):
     name: str
     arguments: Any
     id: str | None
+
+    def is_for(self, call: Asked) -> bool:
+        """Whether a call is what was shown; a node of one's own may run it without its id."""
+        same = self.name == call.name and self.arguments == call.arguments
+        return same and call.id in (self.id, None)
+
+    def may_be(self, call: Asked) -> bool:
+        """Whether a call that runs is this one, or was until somebody changed it."""
+        return self.is_for(call) if call.id is None else self.id == call.id
 
 
 class Approved(NamedTuple):
@@ -46,20 +66,28 @@ Answer = Approved | ToolResult
 """What came of a question: what may run, or the result of a call that may not."""
 
 
+class _Question:
+    """What is asked about calls that run together: once, and each decision is handed out once."""
+
+    def __init__(self) -> None:
+        self.interrupt: BaseException | None = None
+        self.answers: list[tuple[Asked, Answer]] | None = None
+
+    def take(self, call: Asked) -> Answer | None:
+        """Take a decision about a call as it was shown; None if there is none, or none left."""
+        waiting = self.answers or []
+        same = [at for at, (shown, _) in enumerate(waiting) if shown.is_for(call)]
+        exact = (at for at in same if waiting[at][0].id == call.id)
+        return waiting.pop(next(exact, same[0]))[1] if same else None
+
+
 class _Step:
-    """One run of a step of a graph: its question is asked once, for all its calls."""
+    """One run of a step of a graph, and what a person has allowed in it."""
 
     def __init__(self, scratchpad: Any) -> None:
         self.scratchpad = scratchpad  # held, so that its id is that of no other
-        self.interrupt: BaseException | None = None
-        self.answers: list[tuple[Asked, Answer]] | None = None
-        """What is still to be taken; ids may be equal, or missing, so calls are told as a whole."""
-
-    def take(self, call: Asked) -> Answer | None:
-        """Give the answer to a call, once: the next call like it has one of its own, or none."""
-        waiting = self.answers or []
-        at = next((at for at, (shown, _) in enumerate(waiting) if shown == call), None)
-        return None if at is None else waiting.pop(at)[1]
+        self.questions: dict[tuple[Any, ...], _Question] = {}
+        self.ran: str | None = None
 
 
 class Questions:
@@ -67,7 +95,7 @@ class Questions:
 
     def __init__(self, bridge: Bridge) -> None:
         self._bridge = bridge
-        self._steps: OrderedDict[tuple[Any, ...], _Step] = OrderedDict()
+        self._steps: OrderedDict[int, _Step] = OrderedDict()
         self._lock = threading.Lock()
 
     def before(
@@ -78,46 +106,64 @@ class Questions:
         None if nobody is to be asked. Raises LangGraph's interrupt until there is an answer.
         """
         scratchpad = _scratchpad(config)
+        if not self._bridge.by_framework or scratchpad is None:
+            return None
         together = _together(call, runtime, config)
-        if not self._bridge.by_framework or scratchpad is None or len(together) < 2:
+        if len(together) < 2:
             return None
         with self._lock:
-            step = self._step(scratchpad, together)
-            if step.interrupt is not None:
-                raise step.interrupt
-            if step.answers is None:
-                step.answers = self._asked(step, together, session)
-            return step.take(call)
+            step = self._step(scratchpad)
+            question = step.questions.setdefault(tuple(one.id for one in together), _Question())
+            if question.interrupt is not None:
+                raise question.interrupt
+            if question.answers is None:
+                question.answers = self._asked(step, question, together, session)
+            answer = question.take(call)
+        self._note(step, call, answer)
+        return answer
 
     def after(
         self, call: Asked, runtime: Any, config: RunnableConfig, result: ToolResult
     ) -> Answer:
         """Ask for a call that its pipeline refused for want of an approval, if a graph runs it."""
-        if not self._bridge.asks(result) or _scratchpad(config) is None:
+        scratchpad = _scratchpad(config)
+        if not self._bridge.asks(result) or scratchpad is None:
             return result
         if len(_together(call, runtime, config)) > 1:
             return result
+        with self._lock:
+            step = self._step(scratchpad)
+        if step.ran is not None:
+            return _too_late(call, step.ran)
         said = "" if result.failure is None else result.failure.message
-        return _answers([call], _interrupted([(call, said)]))[0]
+        answer = _answers([call], _interrupted([(call, said)]))[0]
+        self._note(step, call, answer)
+        return answer
 
-    def _step(self, scratchpad: Any, together: Sequence[Asked]) -> _Step:
-        key = (id(scratchpad), *(one.id for one in together))
-        step = self._steps.setdefault(key, _Step(scratchpad))
+    def _step(self, scratchpad: Any) -> _Step:
+        step = self._steps.setdefault(id(scratchpad), _Step(scratchpad))
         if len(self._steps) > MAX_SESSIONS:
             self._steps.popitem(last=False)
         return step
 
+    def _note(self, step: _Step, call: Asked, answer: Answer | None) -> None:
+        """Note that what was allowed runs now: an interrupt after it would run it once more."""
+        if isinstance(answer, Approved) and not self._bridge.may_repeat(call.name):
+            step.ran = call.name
+
     def _asked(
-        self, step: _Step, together: Sequence[Asked], session: Session
+        self, step: _Step, question: _Question, together: Sequence[Asked], session: Session
     ) -> list[tuple[Asked, Answer]]:
         told = [(one, self._bridge.question(one.name, one.arguments, session)) for one in together]
         wanted = [(one, said) for one, said in told if said is not None]
         if not wanted:
             return []
+        if step.ran is not None:
+            return [(one, _too_late(one, step.ran)) for one, _ in wanted]
         try:
             answer = _interrupted(wanted)
         except importlib.import_module("langgraph.errors").GraphInterrupt as interrupt:
-            step.interrupt = interrupt
+            question.interrupt = interrupt
             raise
         calls = [one for one, _ in wanted]
         return list(zip(calls, _answers(calls, answer), strict=True))
@@ -128,15 +174,35 @@ def _scratchpad(config: RunnableConfig) -> Any:
 
 
 def _together(call: Asked, runtime: Any, config: RunnableConfig) -> list[Asked]:
-    """The calls that run in the same step, as the message says that asks for them."""
-    path = (config.get("metadata") or {}).get("langgraph_path") or ()
-    if next(iter(path), None) == ALONE:
+    """The calls that run in the same step: those it was sent, or those a message asks for."""
+    sent = _sent(config)
+    if isinstance(sent, Mapping) and any(_is_one(value, call) for value in sent.values()):
         return [call]
-    for messages in _lists(getattr(runtime, "state", None)):
-        calls = next((found for one in reversed(messages) if (found := _calls(one))), [])
-        if any(one.id == call.id for one in calls):
-            return calls
-    return [call]
+    if runtime is not None:
+        lists = [_listed(sent), *(_latest(one) for one in _lists(runtime.state))]
+    elif sent is not None:
+        lists = [_listed(sent), *(_latest(one) for one in _lists(sent))]
+    else:
+        lists = [_waiting(_read(config, MESSAGES))]
+    return next((calls for calls in lists if any(one.may_be(call) for one in calls)), [call])
+
+
+def _sent(config: RunnableConfig) -> Any:
+    """What a `Send` gave to the step; None if the step was reached by an edge."""
+    path = tuple((config.get("metadata") or {}).get("langgraph_path") or ())
+    if path[:1] != (SENT,) or not isinstance(path[1], int):
+        return None
+    sends = _read(config, SENDS)
+    return sends[path[1]].arg if path[1] < len(sends) else None
+
+
+def _read(config: RunnableConfig, channel: str) -> Sequence[Any]:
+    read = (config.get("configurable") or {}).get(READ)
+    try:
+        found = None if read is None else read(channel)
+    except KeyError:  # a graph without such a channel
+        found = None
+    return found if isinstance(found, Sequence) else ()
 
 
 def _lists(state: Any) -> Iterator[Sequence[Any]]:
@@ -148,9 +214,40 @@ def _lists(state: Any) -> Iterator[Sequence[Any]]:
     return (one for one in held if isinstance(one, list))
 
 
+def _latest(messages: Sequence[Any]) -> list[Asked]:
+    """The calls of a list of calls, or of the last of its messages that asks for any."""
+    return _listed(messages) or next(
+        (found for one in reversed(messages) if (found := _calls(one))), []
+    )
+
+
+def _waiting(messages: Sequence[Any]) -> list[Asked]:
+    """Those of them that no message has answered yet."""
+    answered = {getattr(one, "tool_call_id", None) for one in messages} - {None}
+    return [one for one in _latest(messages) if one.id not in answered]
+
+
+def _listed(given: Any) -> list[Asked]:
+    """The calls that a step was handed as a plain list."""
+    if not isinstance(given, list) or not given or not all(_is_call(one) for one in given):
+        return []
+    return [_asked_for(one) for one in given]
+
+
 def _calls(message: Any) -> list[Asked]:
-    found = getattr(message, "tool_calls", None) or ()
-    return [Asked(one["name"], one["args"], one["id"]) for one in found]
+    return [_asked_for(one) for one in getattr(message, "tool_calls", None) or ()]
+
+
+def _is_call(given: Any) -> bool:
+    return isinstance(given, Mapping) and given.keys() >= {"name", "args"}
+
+
+def _is_one(given: Any, call: Asked) -> bool:
+    return _is_call(given) and _asked_for(given).may_be(call)
+
+
+def _asked_for(call: Mapping[str, Any]) -> Asked:
+    return Asked(call["name"], call["args"], call.get("id"))
 
 
 def _interrupted(wanted: Sequence[tuple[Asked, str]]) -> Any:
@@ -202,3 +299,18 @@ def _decided(call: Asked, decision: Any) -> Answer:
 
 def _denied(call: Asked, message: str = "") -> ToolResult:
     return denied(call.id or "", call.name, message)
+
+
+def _too_late(call: Asked, ran: str) -> ToolResult:
+    """Refuse to ask: the step, and with it what a person has allowed, would run once more."""
+    return ToolResult.failed(
+        FailureCode.PERMISSION_DENIED,
+        f"{call.name} was not run: it needs a person's approval, and {ran} has run in the same "
+        "step of the graph, which would run again when the answer comes",
+        call_id=call.id or "",
+        tool=call.name,
+        reason="approval_required",
+        layer="risk_gate",
+        guidance="Make this call again, by itself.",
+        may_have_run=False,
+    )

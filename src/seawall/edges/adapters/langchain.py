@@ -300,6 +300,11 @@ class _Call(NamedTuple):
     id: str | None
     runtime: Any
 
+    @property
+    def answered_under(self) -> str | None:
+        """The id that its message bears: a graph takes nothing but messages."""
+        return "" if self.id is None and self.runtime is not None else self.id
+
 
 class HardenedTool(BaseTool):
     """A tool of a pipeline, for LangChain's agents, LangGraph's `ToolNode` and chains.
@@ -354,7 +359,7 @@ class HardenedTool(BaseTool):
             answer = self._questions.after(about, *run, result)
         if isinstance(answer, Approved):
             answer = await self._bridge.call(self.name, answer.arguments, approved=True, **asked)
-        return _output(self.name, answer, call.id)
+        return _output(self.name, answer, call.answered_under)
 
     def _run(
         self,
@@ -370,7 +375,7 @@ class HardenedTool(BaseTool):
             answer = self._questions.after(about, *run, result)
         if isinstance(answer, Approved):
             answer = self._bridge.call_sync(self.name, answer.arguments, approved=True, **asked)
-        return _output(self.name, answer, call.id)
+        return _output(self.name, answer, call.answered_under)
 
     def _asked(
         self, call: _Call, config: RunnableConfig, run_manager: Any
