@@ -22,7 +22,7 @@ from seawall import (
     tool,
 )
 from seawall.contract.content import TextContent
-from seawall.pipeline.output import MAX_VALUES
+from seawall.pipeline.output import MAX_VALUES, told_as_promised
 from seawall.recording.trace import TraceRecorder
 
 PROMISE = {
@@ -118,6 +118,26 @@ async def test_nothing_is_as_promised_if_the_promise_says_so() -> None:
     result = await Given(None, promise={"type": ["object", "null"]}).called()
 
     assert not result.is_error
+
+
+def test_a_reader_that_was_promised_structure_is_told_that_the_call_ran_and_what_is_left() -> None:
+    cut = ToolResult(call_id="1", tool="t", content=(TextContent(text="a part"),), attempts=2)
+
+    told = told_as_promised(cut, "t")
+
+    failure = failure_of(told)
+    assert (failure.reason, failure.may_have_run) == ("output_invalid", True)
+    assert failure.retryable is False
+    assert told.text == f"{failure.render()}\na part"
+    assert (told.call_id, told.tool, told.attempts) == ("1", "t", 2)
+
+
+@pytest.mark.parametrize(
+    "result",
+    [ToolResult(structured_content={}), ToolResult.failed(FailureCode.TIMEOUT, "late")],
+)
+def test_a_result_that_keeps_its_promise_or_failed_is_told_as_it_is(result: ToolResult) -> None:
+    assert told_as_promised(result, "t") is result
 
 
 async def test_what_the_tool_said_is_kept_from_the_model_and_for_the_operator() -> None:

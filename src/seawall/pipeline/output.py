@@ -13,13 +13,13 @@ import msgspec
 
 from seawall.contract.failure import FailureCode, Issue
 from seawall.contract.pointer import steps_of
+from seawall.contract.result import ToolResult
 from seawall.pipeline.arguments.patterns.bounds import pattern_bounds
 from seawall.pipeline.arguments.reading.bounds import out_of_bounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seawall.contract.result import ToolResult
     from seawall.contract.tool import Tool
     from seawall.pipeline.arguments.compiled import CompiledSchema
     from seawall.pipeline.invocation import Handler, Invocation
@@ -59,6 +59,32 @@ def checking_output(
         return tell(call, result, broken)
 
     return check
+
+
+def told_as_promised(result: ToolResult, tool: str) -> ToolResult:
+    """Give a success without structured content to a reader that was promised some.
+
+    Clients of MCP raise for such a success, and what the tool did is then lost on the model. So it
+    is an error that says that the tool ran, followed by what there is of the result. Nothing else
+    is changed.
+    """
+    if result.is_error or result.structured_content is not None:
+        return result
+    failed = ToolResult.failed(
+        FailureCode.EXECUTION_FAILED,
+        f"{tool} ran, but its structured content is not here",
+        reason="output_invalid",
+        layer=LAYER,
+        retryable=False,
+        guidance="Do not repeat this call; use what is here, or ask for less.",
+        may_have_run=True,
+    )
+    return msgspec.structs.replace(
+        result,
+        content=(*failed.content, *result.content),
+        is_error=True,
+        failure=failed.failure,
+    )
 
 
 class _Promise:

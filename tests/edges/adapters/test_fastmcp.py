@@ -192,6 +192,18 @@ async def test_behind_middleware_results_are_what_they_were() -> None:
         assert await one.list_tools() == await other.list_tools()
 
 
+async def test_a_result_that_lost_its_structured_content_is_an_error_that_says_it_ran() -> None:
+    shop = Shop()
+    behind(shop, policies=Policies(RunPolicy(max_result_bytes=300)))
+
+    async with Client(shop.server) as client:
+        found = await client.call_tool("price", {"item": "x" * 500}, raise_on_error=False)
+
+    assert found.is_error
+    assert found.structured_content is None
+    assert "price ran, but its structured content is not here" in found.content[0].text
+
+
 class Redacts:
     def after(self, context: Any) -> Replace:
         return Replace(structured_content={"price": "…"}, metadata={"by": "hook"})

@@ -16,11 +16,13 @@ from seawall.contract.content import (
 )
 from seawall.contract.failure import FailureCode
 from seawall.contract.result import ToolResult
+from seawall.contract.tool import Tool
 from seawall.edges.adapters._mcp_content import (
     Counted,
     content_for,
     content_of,
     meta_for,
+    promised_by,
     structured_for,
 )
 
@@ -57,13 +59,46 @@ def test_a_failure_is_said_in_full_beside_pictures_of_the_tool() -> None:
 
 
 @pytest.mark.parametrize(
-    ("structured", "is_error", "said"),
-    [({"a": 1}, False, {"a": 1}), ({"a": 1}, True, None), ([1], False, None)],
+    ("structured", "is_error", "version", "said"),
+    [
+        ({"a": 1}, False, "2025-11-25", {"a": 1}),
+        ({"a": 1}, True, "2025-11-25", None),
+        ([1], False, "2025-11-25", None),
+        ([1], False, "2026-07-28", [1]),
+        ([1], True, "2026-07-28", None),
+    ],
 )
-def test_structured_content_is_an_object_of_a_success(
-    structured: Any, is_error: bool, said: Any
+def test_structured_content_is_that_of_a_success_and_an_object_in_older_revisions(
+    structured: Any, is_error: bool, version: str, said: Any
 ) -> None:
-    assert structured_for(ToolResult(structured_content=structured, is_error=is_error)) == said
+    result = ToolResult(structured_content=structured, is_error=is_error)
+
+    assert structured_for(result, version) == said
+
+
+@pytest.mark.parametrize(
+    ("schema", "version", "told"),
+    [
+        (None, "2026-07-28", False),
+        ({"type": "object"}, "2025-11-25", True),
+        ({"type": "array"}, "2025-11-25", False),
+        ({"properties": {}}, "2025-11-25", False),
+        ({"type": "array"}, "2026-07-28", True),
+        ({"type": ["object", "null"]}, "2026-07-28", False),
+        ({"anyOf": [{"type": "object"}, {"type": "null"}]}, "2026-07-28", False),
+        ({"anyOf": [{"type": "object"}, True]}, "2026-07-28", True),
+    ],
+)
+def test_an_output_schema_is_told_to_those_who_can_take_what_it_promises(
+    schema: Any, version: str, told: bool
+) -> None:
+    async def run(*_: Any) -> None:
+        """Do nothing."""
+
+    tool = Tool("t", "", {}, run, output_schema=schema)
+
+    assert promised_by(tool, version) == (schema if told else None)
+    assert promised_by(None, version) is None
 
 
 def test_a_success_without_metadata_has_no_meta() -> None:

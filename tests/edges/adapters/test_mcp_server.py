@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from mcp import Client, MCPError
+from pydantic import BaseModel
 from tests.edges.adapters.trade import Trade
 
 import seawall
@@ -14,8 +15,11 @@ from seawall import (
     Answer,
     ImageContent,
     Pipeline,
+    Policies,
     Risk,
+    RunPolicy,
     TextContent,
+    Tool,
     ToolContext,
     to_mcp_server,
 )
@@ -75,6 +79,57 @@ async def test_text_structured_content_and_pictures_arrive() -> None:
     assert found.structured_content == {"found": "x"}
     assert [block.type for block in drawn.content] == ["text", "image"]
     assert not found.is_error
+
+
+class Report(BaseModel):
+    rows: list[str]
+
+
+async def report(n: int) -> Report:
+    """Give rows."""
+    return Report(rows=["a row of many"] * n)
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+async def test_a_result_that_lost_its_structured_content_is_an_error_that_says_it_ran(
+    mode: str,
+) -> None:
+    policies = Policies(RunPolicy(max_result_bytes=1_000))
+    server = to_mcp_server(Pipeline([report], policies=policies))
+
+    async with Client(server, mode=mode) as client:
+        small = await client.call_tool("report", {"n": 2})
+        large = await client.call_tool("report", {"n": 200})
+
+    (text,) = [block.text for block in large.content if block.type == "text"]
+    assert small.structured_content == {"rows": ["a row of many"] * 2}
+    assert (large.is_error, large.structured_content) == (True, None)
+    assert text.startswith("Error: output invalid: report ran")
+    assert "Do not repeat this call" in text
+    assert '{"rows":["a row of many"' in text
+    assert (large.meta or {})["seawall/failure"]["may_have_run"] is True
+
+
+LIST = {"type": "array", "items": {"type": "string"}}
+
+
+@pytest.mark.parametrize(
+    ("mode", "declared", "sent"), [("legacy", None, None), ("auto", LIST, ["a", "b"])]
+)
+async def test_what_is_no_object_is_promised_to_those_alone_who_can_take_it(
+    mode: str, declared: Any, sent: Any
+) -> None:
+    async def names(*_: Any) -> list[str]:
+        return ["a", "b"]
+
+    pipeline = Pipeline([Tool("names", "Names.", {}, names, output_schema=LIST)])
+
+    async with Client(to_mcp_server(pipeline), mode=mode) as client:
+        (listed,) = (await client.list_tools()).tools
+        found = await client.call_tool("names", {})
+
+    assert listed.output_schema == declared
+    assert (found.is_error, found.structured_content) == (False, sent)
 
 
 async def test_progress_arrives_in_order_before_the_result() -> None:

@@ -90,6 +90,24 @@ def test_a_tool_with_an_output_schema_has_no_foreign_structured_content() -> Non
     assert said["_meta"][FAILURE_KEY]["code"] == "rate_limited"
 
 
+def test_a_success_that_lost_what_its_schema_promised_is_an_error_that_says_it_ran() -> None:
+    async def run(arguments: dict[str, Any], context: Any) -> None:
+        """Do nothing."""
+
+    tool = Tool("t", "", {}, run, output_schema={"type": "object"})
+    came = result_from_mcp({"content": [TEXT], "structuredContent": {"a": 1}, "isError": False})
+    cut = msgspec.structs.replace(came, structured_content=None)
+
+    said = result_to_mcp(cut, tool)
+
+    assert result_to_mcp(came, tool) == result_to_mcp(came)
+    assert said["isError"] is True
+    assert said["content"][0]["text"].startswith("Error: output invalid: t ran")
+    assert said["content"][1:] == [TEXT]
+    assert "structuredContent" not in said
+    assert said["_meta"][FAILURE_KEY]["may_have_run"] is True
+
+
 def test_a_refusal_is_read_back_as_the_same_failure() -> None:
     result = refused()
 

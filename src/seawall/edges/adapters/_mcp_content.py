@@ -12,10 +12,11 @@ from seawall.contract.content import Content, TextContent, content_from_json, co
 from seawall.edges.adapters._bridge import Sending
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from seawall.contract.failure import Failure
     from seawall.contract.result import ToolResult
+    from seawall.contract.tool import Tool
 
 _block: TypeAdapter[ContentBlock] = TypeAdapter(ContentBlock)
 
@@ -45,10 +46,34 @@ def content_for(result: ToolResult) -> list[ContentBlock]:
     return [_block.validate_python(content_to_json(block)) for block in blocks]
 
 
-def structured_for(result: ToolResult) -> dict[str, Any] | None:
-    """Structured content, which is an object on the wire, and of a success."""
+ANY_SINCE = "2026-07-28"
+"""The revision since which structured content may be any value; before, it is an object."""
+
+
+def promised_by(tool: Tool | None, version: str = "") -> Mapping[str, Any] | None:
+    """The output schema that clients of a revision can be told, and are held to."""
+    schema = None if tool is None else tool.output_schema
+    if schema is None:
+        return None
+    kept = schema.get("type") == "object" if version < ANY_SINCE else not _allows_null(schema)
+    return schema if kept else None
+
+
+def _allows_null(schema: Any) -> bool:
+    """Whether nothing is a result as promised, which the SDK cannot tell from none at all."""
+    if not isinstance(schema, dict):
+        return False
+    types = schema.get("type")
+    either = [*schema.get("anyOf", ()), *schema.get("oneOf", ())]
+    return types == "null" or "null" in (types or ()) or any(map(_allows_null, either))
+
+
+def structured_for(result: ToolResult, version: str = "") -> Any:
+    """Structured content of a success, as clients of a revision take it."""
     found = result.structured_content
-    return found if isinstance(found, dict) and not result.is_error else None
+    if result.is_error or (version < ANY_SINCE and not isinstance(found, dict)):
+        return None
+    return found
 
 
 def meta_for(result: ToolResult) -> dict[str, Any] | None:

@@ -28,9 +28,11 @@ from seawall.edges.adapters._mcp_content import (
     content_for,
     content_of,
     meta_for,
+    promised_by,
     structured_for,
 )
 from seawall.pipeline.foreign import attempted, described, first_line, guarded
+from seawall.pipeline.output import told_as_promised
 from seawall.registry.function import issue_of
 
 if TYPE_CHECKING:
@@ -269,6 +271,8 @@ class PipelineMiddleware(Middleware):
         served = _unchanged(result)
         if served is not None:
             return served
+        if promised_by(self._bridge.pipeline.registry.get(name)) is not None:
+            result = told_as_promised(result, name)
         return ServedResult(
             content=content_for(result),
             structured_content=structured_for(result),

@@ -23,8 +23,10 @@ from seawall.edges.adapters._mcp_content import (
     content_for,
     failure_for,
     meta_for,
+    promised_by,
     structured_for,
 )
+from seawall.pipeline.output import told_as_promised
 
 if TYPE_CHECKING:
     from seawall.contract.tool import Tool
@@ -36,11 +38,12 @@ class _Serving:
     def __init__(self, bridge: Bridge) -> None:
         self._bridge = bridge
 
-    async def list_tools(self, _: Any, __: PaginatedRequestParams | None) -> ListToolsResult:
+    async def list_tools(self, context: Any, _: PaginatedRequestParams | None) -> ListToolsResult:
         """List the tools as they are now, in the order they came."""
         registry = self._bridge.pipeline.registry
+        version = str(context.protocol_version)
         tools = [t for t in registry if registry.quarantine_reason(t.name) is None]
-        return ListToolsResult(tools=[_served(tool) for tool in tools])
+        return ListToolsResult(tools=[_served(tool, version) for tool in tools])
 
     async def call_tool(self, context: Any, params: CallToolRequestParams) -> CallToolResult:
         """Make a call; only an unknown name is an error of the protocol."""
@@ -55,9 +58,12 @@ class _Serving:
         failure = result.failure
         if failure is not None and failure.code is FailureCode.NOT_FOUND and not result.attempts:
             raise MCPError(INVALID_PARAMS, failure.render(), failure_for(failure))
+        version = str(context.protocol_version)
+        if promised_by(self._bridge.pipeline.registry.get(params.name), version) is not None:
+            result = told_as_promised(result, params.name)
         return CallToolResult(
             content=content_for(result),
-            structured_content=structured_for(result),
+            structured_content=structured_for(result, version),
             is_error=result.is_error,
             _meta=meta_for(result),
         )
@@ -69,8 +75,8 @@ class _Serving:
         return self._bridge.session(run, context, {"seawall.mcp": context})
 
 
-def _served(tool: Tool) -> ServedTool:
-    output = tool.output_schema
+def _served(tool: Tool, version: str) -> ServedTool:
+    output = promised_by(tool, version)
     return ServedTool(
         name=tool.name,
         title=tool.title,

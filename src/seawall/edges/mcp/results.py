@@ -15,6 +15,7 @@ import msgspec
 from seawall.contract.content import Content, TextContent, content_from_json, content_to_json
 from seawall.contract.failure import Failure, FailureCode
 from seawall.contract.result import ToolResult
+from seawall.pipeline.output import told_as_promised
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -69,8 +70,12 @@ def result_to_mcp(result: ToolResult, tool: Tool | None = None) -> dict[str, Any
 
     A refusal or a failure is an error result. Its reason and when to try again stand in `_meta`
     under `seawall/failure`, and as structured content too, unless the tool has an output schema,
-    which some clients hold error results to as well. What a server answered is said as it was.
+    which some clients hold error results to as well. What a server answered is said as it was; but
+    a success of which the structured content is not there any more (it was too large, or a hook
+    replaced it) is an error where a schema promised it, since clients raise for it otherwise.
     """
+    if tool is not None and tool.output_schema is not None:
+        result = told_as_promised(result, tool.name)
     kept = _kept(result)
     said: dict[str, Any] = dict(kept.get("fields", {}))
     said["content"] = _contents(result, kept.get("blocks", ()))
