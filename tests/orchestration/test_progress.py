@@ -18,7 +18,6 @@ from seawall import (
     Policies,
     Replace,
     RunPolicy,
-    Stop,
     TextContent,
     Tool,
     ToolResult,
@@ -42,6 +41,8 @@ class Redacts(Hook):
     def after(self, context: HookContext) -> Replace:
         return left_of(context.result)
 
+    report = after
+
 
 class RedactsLater(Hook):
     """The same, after it has waited for something."""
@@ -49,6 +50,8 @@ class RedactsLater(Hook):
     async def after(self, context: HookContext) -> Replace:
         await asyncio.sleep(0)
         return left_of(context.result)
+
+    report = after
 
 
 class Heard(list[Any]):
@@ -125,8 +128,8 @@ async def test_reports_of_a_thread_are_redacted_too() -> None:
 
 async def test_a_partial_result_keeps_what_a_hook_replaces_and_no_more() -> None:
     class Cuts(Hook):
-        def after(self, context: HookContext) -> Replace | None:
-            return Replace(content=[TextContent(text="cut")]) if context.partial else None
+        def report(self, context: HookContext) -> Replace:
+            return Replace(content=[TextContent(text="cut")])
 
     async def shows(arguments: dict[str, Any], context: Any) -> str:
         context.progress(ToolResult(content=(), structured_content={"card": SECRET}))
@@ -144,27 +147,32 @@ async def test_a_partial_result_keeps_what_a_hook_replaces_and_no_more() -> None
 class Raises(Hook):
     """Fails at what is no result yet."""
 
-    def after(self, context: HookContext) -> Any:
-        if context.partial:
-            raise OSError
-        return None
+    def report(self, context: HookContext) -> Any:
+        raise OSError
 
 
 class Talks(Hook):
     """Answers what is none."""
 
-    def after(self, context: HookContext) -> Any:
-        return "nonsense" if context.partial else None
+    def report(self, context: HookContext) -> Any:
+        return "nonsense"
 
 
 class GivesFuture(Hook):
     """Is plain, and gives something to wait for."""
 
-    def after(self, context: HookContext) -> Any:
-        return asyncio.sleep(0) if context.partial else None
+    def report(self, context: HookContext) -> Any:
+        return asyncio.sleep(0)
 
 
-@pytest.mark.parametrize("hook", [Raises(), Talks(), GivesFuture()])
+class Ends(Hook):
+    """Would end the turn for what is no result yet."""
+
+    def report(self, context: HookContext) -> Any:
+        return Abort("enough")
+
+
+@pytest.mark.parametrize("hook", [Raises(), Talks(), GivesFuture(), Ends()])
 async def test_a_report_is_withheld_if_a_hook_fails_at_it_and_the_call_goes_on(hook: Hook) -> None:
     heard = Heard()
 
@@ -174,26 +182,34 @@ async def test_a_report_is_withheld_if_a_hook_fails_at_it_and_the_call_goes_on(h
     assert result.failure is None
 
 
-async def test_a_report_ends_no_turn_and_injects_nothing() -> None:
-    class Ends(Hook):
-        def after(self, context: HookContext) -> Any:
-            if not context.partial:
-                return None
+async def test_a_report_injects_nothing() -> None:
+    class Injects(Hook):
+        def report(self, context: HookContext) -> None:
             context.inject("once for each report")
-            if "card" in str(context.result.text if context.result else ""):
-                return Stop("enough", replace=Replace(content="stopped"))
-            return Abort("enough")
 
     told: list[Any] = []
 
-    outcome = await Pipeline([pay()], hooks=[Ends()]).turn([("pay", {})], on_event=told.append)
+    outcome = await Pipeline([pay()], hooks=[Injects()]).turn([("pay", {})], on_event=told.append)
 
     assert (outcome.status, outcome.messages) == (TurnStatus.DONE, ())
-    reports = [event.report for event in told if event.kind == "update"]
-    assert sorted(one if isinstance(one, str) else one.text for one in reports) == [
-        f"found {SECRET}",
-        "stopped",
-    ]
+    assert [event.kind for event in told].count("update") == 2
+
+
+async def test_what_a_tool_reports_is_no_result_and_passes_no_after() -> None:
+    class Counts(Hook):
+        def __init__(self) -> None:
+            self.seen: list[str] = []
+
+        def after(self, context: HookContext) -> None:
+            assert context.result is not None
+            self.seen.append(context.result.text)
+
+    hook, heard = Counts(), Heard()
+
+    await Pipeline([pay()], hooks=[hook]).call("pay", {}, on_progress=heard)
+
+    assert hook.seen == [f"paid with {SECRET}"]
+    assert heard == [f"card {SECRET}", f"found {SECRET}"]
 
 
 async def test_a_hook_knows_the_call_of_a_report_and_is_asked_only_if_somebody_listens() -> None:
@@ -204,8 +220,8 @@ async def test_a_hook_knows_the_call_of_a_report_and_is_asked_only_if_somebody_l
         def before(self, context: HookContext) -> None:
             context.memory["secret"] = SECRET
 
-        def after(self, context: HookContext) -> Replace | None:
-            self.asked += context.partial
+        def report(self, context: HookContext) -> Replace | None:
+            self.asked += 1
             assert context.result is not None
             said = context.result.text.replace(context.memory["secret"], "…")
             return Replace(content=said)
@@ -225,9 +241,8 @@ async def test_nothing_is_told_by_an_async_hook_once_the_call_has_ended() -> Non
     going_on = asyncio.Event()
 
     class Slow(Hook):
-        async def after(self, context: HookContext) -> None:
-            if context.partial:
-                await going_on.wait()
+        async def report(self, context: HookContext) -> None:
+            await going_on.wait()
 
     heard = Heard()
 

@@ -7,8 +7,8 @@ often it is tried, and only if its name and its arguments are in order. A before
 refuses the call; an after-hook that fails withholds the result.
 
 What layers keep (ledger, cache) is what the tool gave, inside of the hooks: each answer made of it
-passes the after-hooks of the call that it is for. So does what a tool reports while it runs, where
-somebody listens.
+passes the after-hooks of the call that it is for. What a tool reports while it runs passes the
+hooks that have a `report`, where somebody listens.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ class _Pair(NamedTuple):
     name: str
     before: Callable[[HookContext], Any] | None
     after: Callable[[HookContext], Any] | None
+    report: Callable[[HookContext], Any] | None
 
 
 class Hooks:
@@ -65,7 +66,7 @@ class Hooks:
             if pair is None and callable(told):
                 continue
             if pair is None:
-                said = f"{hook!r} is no hook: it must have a method `before`, `after`, or both"
+                said = f"{hook!r} is no hook: it must have a method `before`, `after` or `report`"
                 faults.append(Fault(said, f"hooks[{position}]"))
             else:
                 self._pairs.append(pair)
@@ -80,17 +81,20 @@ class Hooks:
         return _Hooked(self._pairs, context, handler).handle
 
 
+_HALVES = ("before", "after", "report")
+
+
 def _pair(hook: Any) -> _Pair | None:
-    methods = [getattr(hook, name, None) for name in ("before", "after")]
+    methods = [getattr(hook, name, None) for name in _HALVES]
     if inspect.isclass(hook) or not all(method is None or callable(method) for method in methods):
         return None
     if not any(methods):
         return None
-    before, after = (
-        None if getattr(type(hook), name, None) is getattr(Hook, name) else method
-        for name, method in zip(("before", "after"), methods, strict=True)
+    own = (
+        None if getattr(type(hook), name, None) is getattr(Hook, name, None) else method
+        for name, method in zip(_HALVES, methods, strict=True)
     )
-    return _Pair(type(hook).__name__, before, after)
+    return _Pair(type(hook).__name__, *own)
 
 
 _FAILED = object()
@@ -98,17 +102,18 @@ _FAILED = object()
 
 _BEFORE = (Deny, Rewrite, Defer, Abort, Stop)
 _AFTER = (Replace, Stop, Abort)
+_REPORT = (Replace,)
 
 
 class _Hooked:
     """The hooks around the chain of one tool."""
 
-    __slots__ = ("_afters", "_awaits", "_context", "_handler", "_pairs")
+    __slots__ = ("_awaits", "_context", "_handler", "_pairs", "_reports")
 
     def __init__(self, pairs: Sequence[_Pair], context: LayerContext, handler: Handler) -> None:
         self._pairs = pairs
-        self._afters = any(pair.after is not None for pair in pairs)
-        self._awaits = any(inspect.iscoroutinefunction(pair.after) for pair in pairs)
+        self._reports = any(pair.report is not None for pair in pairs)
+        self._awaits = any(inspect.iscoroutinefunction(pair.report) for pair in pairs)
         self._context = context
         self._handler = handler
 
@@ -117,7 +122,7 @@ class _Hooked:
         if refusal is not None:
             return refusal
         contexts = [HookContext(call, call.given) for _ in self._pairs]
-        if self._afters:
+        if self._reports:
             call.on_partial = functools.partial(self._reported, call, contexts)
         resumed = call.aside is not None and call.aside.resumed
         # What was approved is what they said then, so they are not asked again.
@@ -279,7 +284,9 @@ class _Hooked:
         except StopIteration as end:
             return end.value
         passing.close()
-        log.warning("a report of %r is withheld: a plain `after` gave an awaitable", call.tool.name)
+        log.warning(
+            "a report of %r is withheld: a plain `report` gave an awaitable", call.tool.name
+        )
         return None
 
     async def _passed(
@@ -288,10 +295,10 @@ class _Hooked:
         is_text = isinstance(report, str)
         left = ToolResult.of_text(report) if isinstance(report, str) else report
         for pair, context in zip(self._pairs, contexts, strict=True):
-            if pair.after is None:
+            if pair.report is None:
                 continue
             looking = context.of_report(completed(left, call))
-            answer = await _answer(pair.name, functools.partial(pair.after, looking), _AFTER)
+            answer = await _answer(pair.name, functools.partial(pair.report, looking), _REPORT)
             found = _replaced_in_report(call, left, answer)
             if found is None:
                 return None
@@ -304,15 +311,14 @@ class _Hooked:
 
 
 def _replaced_in_report(call: Invocation, report: ToolResult, answer: Any) -> ToolResult | None:
-    """Give what a hook leaves of a report; None withholds it. Only a result can end a turn."""
-    change = answer.replace if isinstance(answer, Stop) else answer
-    if change is None or isinstance(change, Abort):
+    """Give what a hook leaves of a report; None withholds it."""
+    if answer is None:
         return report
-    if not isinstance(change, Replace):
+    if not isinstance(answer, Replace):
         return None
     return guarded(
         f"the replacement for a report of {call.tool.name!r} is faulty",
-        lambda: replaced(report, change),
+        lambda: replaced(report, answer),
         lambda _: None,
     )
 

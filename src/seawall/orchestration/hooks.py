@@ -21,6 +21,10 @@ class Hook(Protocol):
     """What is asked before a call and told after it; either may be left out, and be async.
 
     A plain function runs in the event loop: one that waits must be async.
+
+    A hook may have a third, `report(context)`: asked about what the tool reports while it runs, if
+    somebody listens. It answers `Replace`, or None to leave the report as it is; if it fails, the
+    report is withheld. A hook that takes something out of results wants it.
     """
 
     def before(self, context: HookContext) -> Before | Awaitable[Before]:  # noqa: ARG002  # for others
@@ -28,18 +32,14 @@ class Hook(Protocol):
         return None
 
     def after(self, context: HookContext) -> After | Awaitable[After]:  # noqa: ARG002  # for others
-        """Look at `context.result`, of a call that was tried; None leaves it as it is.
-
-        Where somebody listens to what tools report it is asked about each report too, as
-        `context.partial` says then: only what it replaces counts.
-        """
+        """Look at `context.result`, of a call that was tried; None leaves it as it is."""
         return None
 
 
 class HookContext:
     """One call, as one hook sees it, before and after."""
 
-    __slots__ = ("_call", "given", "memory", "partial", "result")
+    __slots__ = ("_call", "_is_report", "given", "memory", "result")
 
     def __init__(self, call: Invocation, given: Any) -> None:
         self._call = call
@@ -48,14 +48,13 @@ class HookContext:
         self.memory: dict[str, Any] = {}
         """For the hook to keep something from `before` to `after`."""
         self.result: ToolResult | None = None
-        """What came of the call; None in `before`."""
-        self.partial = False
-        """Whether `result` is no result yet: what the tool reports while it runs."""
+        """What came of the call, or what its tool reports; None in `before`."""
+        self._is_report = False
 
     def of_report(self, report: ToolResult) -> HookContext:
         """The same for something that the tool reports, with the same `memory`."""
         other = HookContext(self._call, self.given)
-        other.memory, other.result, other.partial = self.memory, report, True
+        other.memory, other.result, other._is_report = self.memory, report, True
         return other
 
     @property
@@ -101,7 +100,7 @@ class HookContext:
         It comes out in `TurnOutcome.messages`, or for a call alone in the result's
         `metadata["messages"]`. Of a report nothing is injected.
         """
-        if self.partial:
+        if self._is_report:
             return
         self._call.beside().messages.append(message)
 
