@@ -29,6 +29,7 @@ from seawall.contract.turn import TurnStatus
 from seawall.layers.risk_gate import APPROVED, Gate, RiskGate
 from seawall.orchestration.hook_results import LAYER, denied, not_begun, replaced
 from seawall.orchestration.hooks import Hook, HookContext, copied
+from seawall.orchestration.progress import Passage
 from seawall.pipeline.digest import Digester
 from seawall.pipeline.foreign import guarded, guarded_async, log
 from seawall.pipeline.graced import graced
@@ -123,19 +124,24 @@ class _Hooked:
             return refusal
         contexts = [HookContext(call, call.given) for _ in self._pairs]
         if self._reports:
-            call.on_partial = functools.partial(self._reported, call, contexts)
+            passed = functools.partial(self._passed, call, contexts)
+            call.passage = Passage(passed, awaits=self._awaits)
         resumed = call.aside is not None and call.aside.resumed
         # What was approved is what they said then, so they are not asked again.
         answer = None if resumed else await self._before(call, contexts)
         if isinstance(answer, ToolResult):
             return _of_the_whole(call, answer)
-        if isinstance(answer, Defer):
-            result = await self._asked(call, answer)
-        else:
-            result = await self._handler(call)
+        result = await self._ran(call, answer)
         if result.failure is None or call.attempt or result.attempts:
             result = await self._after(call, contexts, result)
         return _of_the_whole(call, result)
+
+    async def _ran(self, call: Invocation, answer: Defer | None) -> ToolResult:
+        try:
+            return await (self._handler(call) if answer is None else self._asked(call, answer))
+        finally:
+            if self._awaits and call.passage is not None:
+                await call.passage.end(self._context.clock, call.policy.grace_s)
 
     async def _before(
         self, call: Invocation, contexts: Sequence[HookContext]
@@ -273,21 +279,6 @@ class _Hooked:
                 lambda _: self._withheld(call, ran=ran),
             )
         return self._withheld(call, ran=ran)
-
-    def _reported(self, call: Invocation, contexts: Sequence[HookContext], report: Any) -> Any:
-        """Give what hooks leave of a report, or an awaitable of it; None if it is withheld."""
-        passing = self._passed(call, contexts, report)
-        if self._awaits:
-            return passing
-        try:
-            passing.send(None)
-        except StopIteration as end:
-            return end.value
-        passing.close()
-        log.warning(
-            "a report of %r is withheld: a plain `report` gave an awaitable", call.tool.name
-        )
-        return None
 
     async def _passed(
         self, call: Invocation, contexts: Sequence[HookContext], report: str | ToolResult

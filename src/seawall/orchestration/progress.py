@@ -12,10 +12,10 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from seawall.pipeline.foreign import told
+from seawall.pipeline.foreign import log, told
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
     from seawall.contract.result import ToolResult
     from seawall.pipeline.clock import Clock
@@ -52,10 +52,42 @@ class Pace:
         return max(0.0, 1.0 - self._left) * EVERY_S
 
 
+class Passage:
+    """What hooks leave of the reports of one call, as long as it goes on."""
+
+    __slots__ = ("_awaits", "_passed", "sender")
+
+    def __init__(self, passed: Callable[[Any], Coroutine[Any, Any, Any]], *, awaits: bool) -> None:
+        self._passed = passed
+        self._awaits = awaits
+        self.sender: asyncio.Task[None] | None = None
+        """At work while a hook that is async is."""
+
+    def through(self, report: Any) -> Any:
+        """Give what is left of a report, or an awaitable of it; None if it is withheld."""
+        passing = self._passed(report)
+        if self._awaits:
+            return passing
+        try:
+            passing.send(None)
+        except StopIteration as end:
+            return end.value
+        passing.close()
+        log.warning("a report is withheld: an after-hook that is not async gave an awaitable")
+        return None
+
+    async def end(self, clock: Clock, grace_s: float) -> None:
+        """Have it end with its call; a hook that ignores its cancel is waited for so long."""
+        if self.sender is not None:
+            self.sender.cancel()
+            with clock.limit(grace_s):
+                await asyncio.wait([self.sender])
+
+
 class Reports:
     """The reports of one call. What waits when the call ends is not told: its result is."""
 
-    __slots__ = ("_call", "_clock", "_of_all", "_pace", "_sender", "_soon", "_waiting", "_woken")
+    __slots__ = ("_call", "_clock", "_of_all", "_pace", "_passage", "_soon", "_waiting", "_woken")
 
     def __init__(
         self,
@@ -65,13 +97,13 @@ class Reports:
         soon: Callable[[Callable[[], Any]], None],
     ) -> None:
         self._call = call
+        self._passage: Passage | None = call.passage
         self._of_all = of_all
         self._clock = clock
         self._soon = soon
         self._pace = Pace()
         self._waiting: deque[tuple[Any, float | None, float | None]] = deque(maxlen=MAX_AT_ONCE)
         self._woken = False
-        self._sender: asyncio.Task[None] | None = None
 
     def add(self, report: Any, done: float | None, total: float | None) -> None:
         """Take a report, from any thread."""
@@ -82,17 +114,16 @@ class Reports:
 
     def _flush(self) -> None:
         self._woken = False  # before it looks, as a thread may add one right after
-        if self._sender is not None:
-            return  # it goes on with what waits
-        while self._waiting:
+        passage = self._passage
+        while self._waiting and (passage is None or passage.sender is None):
             if not self._next_may_pass():
                 return
             news = self._waiting.popleft()
-            found = self._through_hooks(news[0])
-            if hasattr(found, "__await__"):
-                self._sender = asyncio.ensure_future(self._sent(found, news))
-                return
-            self._tell(found, news)
+            found = news[0] if passage is None else passage.through(news[0])
+            if passage is not None and hasattr(found, "__await__"):
+                passage.sender = asyncio.ensure_future(self._sent(passage, found, news))
+            else:
+                self._tell(found, news)
 
     def _next_may_pass(self) -> bool:
         """Leave as many as may pass; if none may, the newest waits until it may."""
@@ -113,16 +144,10 @@ class Reports:
         self._woken = False
         self._waiting.clear()
 
-    def _through_hooks(self, report: Any) -> Any:
-        through = self._call.on_partial
-        return report if through is None else through(report)
-
-    async def _sent(self, found: Awaitable[Any], news: Sequence[Any]) -> None:
+    async def _sent(self, passage: Passage, found: Awaitable[Any], news: Sequence[Any]) -> None:
         """Tell what hooks that are async leave of a report, and go on with those after it."""
-        try:
-            said = await found
-        finally:
-            self._sender = None
+        said = await found
+        passage.sender = None
         if self._call.live:
             self._tell(said, news)
         self._later()

@@ -81,8 +81,8 @@ class Invocation(msgspec.Struct, eq=False):
     given_truncated: bool = False
     idempotency_key: str | None = None
     on_progress: Progress | None = None
-    on_partial: Callable[[Any], Any] | None = None
-    """Gives what hooks leave of a report; None where no hook looks at results."""
+    passage: Any = None
+    """What hooks leave of its reports; None where no hook looks at results."""
     reports: Any = None
     """What is reported, on its way to who listens; made at the first report."""
 
@@ -314,6 +314,7 @@ _OF_ALL_ATTEMPTS = (
     "on_progress",
     "outer",
     "own_of",
+    "passage",
     "pipeline",
     "rated",
     "refusal",
