@@ -586,3 +586,74 @@ async def test_a_tools_own_word_that_it_did_nothing_counts(state: State, end: An
 
     assert pays.paid == 2
     assert all("Nothing was run." in result.render() for result in results)
+
+
+async def handed_on(context: ToolContext) -> Any:
+    failure = (await context.call_tool("refuses")).failure
+    assert failure is not None
+    raise ToolFailed(failure)
+
+
+async def given_on(context: ToolContext) -> Any:
+    failure = (await context.call_tool("refuses")).failure
+    assert failure is not None
+    return ToolResult.of_failure(failure)
+
+
+async def after_another_paid(context: ToolContext) -> Any:
+    await context.call_tool("notify")
+    raise ToolFailed(NOTHING)
+
+
+async def after_another_was_given_up(context: ToolContext) -> Any:
+    asking = asyncio.ensure_future(context.call_tool("hangs"))
+    await asyncio.sleep(0.01)
+    asking.cancel()
+    await asyncio.wait([asking])
+    raise ToolFailed(NOTHING)
+
+
+async def after_another_was_asked(context: ToolContext) -> Any:
+    await context.call_tool("look")
+    await context.call_tool("refuses")
+    raise ToolFailed(NOTHING)
+
+
+@pytest.mark.parametrize(
+    ("end", "paid", "may_have_run"),
+    [
+        (handed_on, 1, None),
+        (given_on, 1, None),
+        (after_another_paid, 1, True),
+        (after_another_was_given_up, 1, True),
+        (after_another_was_asked, 2, False),
+    ],
+)
+async def test_what_calls_of_a_tool_may_have_done_counts_against_its_word(
+    state: State, end: Any, paid: int, may_have_run: bool | None
+) -> None:
+    async def answers(arguments: dict[str, Any], context: ToolContext) -> str:
+        return "so it is"
+
+    async def refuses(arguments: dict[str, Any], context: ToolContext) -> str:
+        raise ToolFailed(Failure(code=FailureCode.NOT_FOUND, message="no", may_have_run=False))
+
+    async def hangs(arguments: dict[str, Any], context: ToolContext) -> None:
+        await asyncio.Event().wait()
+
+    pays = PaysFirst(end)
+    tools = [
+        Tool("pay", "", {"type": "object"}, pays),
+        Tool("notify", "", {"type": "object"}, answers),
+        Tool("refuses", "", {"type": "object"}, refuses),
+        Tool("hangs", "", {"type": "object"}, hangs),
+        Tool("look", "", {"type": "object"}, answers, annotations=Annotations.for_reading()),
+    ]
+    pipeline = piped(state, *tools)
+    results = [await pipeline.call("pay", idempotency_key="k") for _ in range(2)]
+
+    assert pays.paid == paid
+    for result in results:
+        assert result.failure is not None
+        assert result.failure.may_have_run is may_have_run
+        assert ("Nothing was run" in result.render()) is (may_have_run is False)

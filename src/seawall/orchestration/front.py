@@ -131,4 +131,4 @@ class Front:
             return await running
         # A limit cancels the task that its call runs in. In a task of its own, that of a step
         # cannot be taken for one of the tool around it.
-        return await asyncio.ensure_future(running)
+        return await frame.outer.hears_of(call, asyncio.ensure_future(running))

@@ -558,7 +558,8 @@ class Pipeline:
         call = self._invocation_in_a_row(route, arguments, outer.session, outer)
         call.idempotency_key = idempotency_key
         left = None if outer.deadline is None else outer.deadline - self.clock.now()
-        return await self._run(route, call, None, left if left is None else max(left, 0.001))
+        left = left if left is None else max(left, 0.001)
+        return await outer.hears_of(call, self._run(route, call, None, left))
 
     def _gauges(self) -> Iterable[Gauge]:
         return gauges(self._routes, self.states, self._equipment.threads, self.metrics.label)

@@ -105,7 +105,7 @@ def _own_result(value: ToolResult, call: Invocation) -> ToolResult:
         structured = _of_data(structured)[1]
     if failure is not None:
         found = _sound_failure(failure)
-        failure = _owned(found, of_another=bool(value.call_id))
+        failure = counted(_owned(found, of_another=bool(value.call_id)), failure, call)
         if failure.may_have_run is not found.may_have_run:
             content = _said_anew(content, found, failure)
     elif value.is_error:
@@ -361,6 +361,20 @@ def _owned(failure: Failure, *, of_another: bool) -> Failure:
     if failure.may_have_run is False and (of_another or failure.layer not in _OF_TOOLS):
         failure = _of_effect(failure, may_have_run=None)
     return msgspec.structs.replace(failure, layer="executor")
+
+
+def counted(failure: Failure, given: Any, call: Invocation) -> Failure:
+    """Let a failure say what calls of the tool may have done, where it says that nothing was.
+
+    `given` is the failure as the tool gave it: that of a call that it made says nothing of itself.
+    """
+    if failure.may_have_run is not False:
+        return failure
+    if call.reached:
+        return _of_effect(failure, may_have_run=True)
+    if any(given is handed or given == handed for handed in call.handed):
+        return _of_effect(failure, may_have_run=None)
+    return failure
 
 
 def _sound_failure(own: Any) -> Failure:

@@ -18,6 +18,7 @@ from seawall.contract.result import ToolResult
 from seawall.pipeline.arguments.faults.explain import Redaction
 from seawall.pipeline.context import ToolContext
 from seawall.pipeline.convert import (
+    counted,
     failed_result,
     failure_of,
     is_answer,
@@ -132,6 +133,8 @@ def _failing(
         secrets = secrets_in(call.known_arguments())
         wait_s = retry_after_of(error, clock.wall)
         failure = failure_of(error, retry_after_s=wait_s, secrets=secrets)
+        if failure.may_have_run is False:  # then it is the tool's own, or one that it hands on
+            failure = counted(failure, getattr(error, "failure", None), call)
         # Nothing is prepared for a log that nobody keeps.
         if log.isEnabledFor(logging.WARNING) and not is_answer(error):
             level = logging.INFO if _is_tried_again(call, failure) else logging.WARNING

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from seawall.contract.failure import REASONS
+from seawall.contract.failure import REASONS, Failure
 from seawall.contract.policy import RunPolicy
 from seawall.contract.result import ToolResult
 from seawall.contract.span import Digest
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 Handler = Callable[["Invocation"], Awaitable[ToolResult]]
 """What a layer proceeds to: the next layer, or at the end the executor."""
+
+MAX_HANDED = 16
+"""Failures of other calls that are known for such, should a tool hand one on as its own."""
 
 Progress = Callable[[Any, float | None, float | None], Any]
 """Listener of one call's progress: text or partial result, done, total."""
@@ -144,6 +147,10 @@ class Invocation(msgspec.Struct, eq=False):
     batch_id: str | None = None
     """Of the batch or turn this call belongs to."""
     aside: Aside | None = None
+    handed: tuple[Failure, ...] = ()
+    """Failures without an effect of calls that its tool made, the newest; it may hand one on."""
+    reached: bool = False
+    """Whether a call of its tool may have changed something."""
     leftovers: Leftovers | None = None
     """What goes on although an attempt was given up: threads, tasks that are let go."""
 
@@ -195,6 +202,19 @@ class Invocation(msgspec.Struct, eq=False):
             self.aside = outer.beside().shared()
         if outer.policy.idle_timeout_s is not None:
             self.on_progress = lambda *_: outer.reported()
+
+    async def hears_of(self, inner: Invocation, running: Awaitable[ToolResult]) -> ToolResult:
+        """Wait for a call that this call's tool makes, and keep what it may have done."""
+        failure = None
+        try:
+            result = await running
+            failure = result.failure
+        finally:
+            if inner.started and (failure is None or failure.may_have_run is not False):
+                self.reached = self.reached or not inner.tool.annotations.is_read_only
+            elif failure is not None:
+                self.handed = (*self.handed[1 - MAX_HANDED :], failure)
+        return result
 
     def prepared(self) -> ToolResult | None:
         """Parse, coerce and check the arguments, once per call; the refusal if they are no good."""
