@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from typing import Annotated, Any
 
 import tenacity
 from pydantic import AfterValidator
 from tests.bench.chain import BLOCK, calling, timeout_block
-from tests.bench.measure import Pair
+from tests.bench.measure import Case, Pair
 from tests.bench.tools import FLAT_GIVEN, NESTED, NESTED_GIVEN, a_tool
 
 from seawall import BreakerPolicy, Pipeline, Policies, RunPolicy, tool
@@ -124,13 +125,26 @@ async def _refused() -> list[Pair]:
         "refused by the argument check": ("flat", "argument_type", {"a": "x", "b": 2}),
         "the same of twelve arguments, nested": ("nested", "argument_type", NESTED_WRONG),
         "refused by a typed function's own check": ("typed", "argument_invalid", {"a": 1, "b": 3}),
-        "a name that is not registered": ("flut", "tool_not_found", FLAT_GIVEN),
+        "the same unknown name again": ("flut", "tool_not_found", FLAT_GIVEN),
     }
     found = []
     for what, (name, reason, given) in refusals.items():
         await _fails(pipeline, name, reason, given)
         found.append(Pair(what, calling(pipeline, name, given), BLOCK, timeout_block))
-    return found
+    unknown = "a name that is not registered"
+    return [*found, Pair(unknown, _misspelling(pipeline), BLOCK, timeout_block)]
+
+
+def _misspelling(pipeline: Pipeline) -> Case:
+    """Always another name, as what is near to one that comes again is kept."""
+    names = itertools.cycle([f"flut{number}" for number in range(200)])
+
+    async def run(times: int) -> None:
+        call = pipeline.call
+        for _ in range(times):
+            await call(next(names), FLAT_GIVEN)
+
+    return run
 
 
 async def _fails(

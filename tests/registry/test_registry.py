@@ -332,3 +332,15 @@ def test_tools_may_come_and_go_from_many_threads() -> None:
 
     assert len(registry) == 6 * 10
     assert len(watch.heard) == 6 * 30
+
+
+def test_categories_are_those_of_the_tools_that_are_here_now() -> None:
+    registry = Registry()
+    for name, category in (("a", "files"), ("b", "web"), ("c", "files")):
+        registry.register(make(name, category=category))
+        assert category in registry.categories()
+
+    registry.unregister("b")
+    assert registry.categories() == ("files",)
+    registry.register(make("c", category="mail"), on_duplicate="replace")
+    assert registry.categories() == ("files", "mail")

@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from seawall.registry import nearness
+from seawall.registry import suggester as module
 from seawall.registry.suggester import Suggester, edit_distance
 
 HERE = Path(__file__).parents[1]
@@ -256,3 +258,69 @@ def test_one_typing_error_in_a_word_is_always_near(name: str, data: st.DataObjec
     wrong = name[:at] + instead + name[at + 1 :]
 
     assert name in Suggester(MANY).suggest(wrong, limit=len(MANY))
+
+
+class Looks:
+    """Counts names that are looked at closely."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.count = 0
+        grade = nearness.grade
+
+        def counting(*given: Any) -> Any:
+            self.count += 1
+            return grade(*given)
+
+        monkeypatch.setattr(module, "grade", counting)
+
+    def at(self, suggester: Suggester, name: str, **options: Any) -> int:
+        before = self.count
+        suggester.suggest(name, **options)
+        return self.count - before
+
+
+def test_a_wrong_name_that_comes_again_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks, suggester = Looks(monkeypatch), Suggester(MANY)
+    wrong = "github_get_isue_7"
+    first = suggester.suggest(wrong)
+
+    assert first
+    assert looks.at(suggester, wrong) == 0
+    assert suggester.suggest(wrong) == first
+
+
+def test_what_is_kept_of_a_wrong_name_allows_nobody_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks, suggester = Looks(monkeypatch), Suggester(MANY)
+    wrong = "github_get_isue_7"
+    first, *others = suggester.suggest(wrong)
+    before = looks.count
+
+    allowed = suggester.suggest(wrong, allowed=lambda name: name != first)
+
+    assert looks.count == before
+    assert first not in allowed
+    assert allowed[: len(others)] == tuple(others)
+
+
+def test_only_so_many_wrong_names_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks, suggester = Looks(monkeypatch), Suggester(FILES)
+    wrong = [f"raed_file_{number}" for number in range(65)]
+    for name in wrong:
+        assert looks.at(suggester, name) > 0
+
+    assert [looks.at(suggester, name) for name in wrong[1:]] == [0] * 64
+    assert looks.at(suggester, wrong[0]) > 0
+    assert looks.at(suggester, wrong[1]) > 0
+
+
+def test_long_wrong_names_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks, suggester = Looks(monkeypatch), Suggester(FILES)
+    wrong = "read_file_" * 13
+    assert looks.at(suggester, wrong) == looks.at(suggester, wrong) > 0
+
+
+def test_a_tool_that_comes_later_is_found_though_a_wrong_name_was_kept() -> None:
+    suggester = Suggester(["write_file"])
+    before = suggester.suggest("raed_file")
+    suggester.add("read_file")
+    assert suggester.suggest("raed_file")[:1] == ("read_file",) != before[:1]

@@ -50,6 +50,7 @@ class Registry:
         self._quarantined: dict[str, str] = {}
         self._schemas: dict[str, tuple[Tool, Schemas]] = {}
         self._suggester = Suggester()
+        self._categories: tuple[str, ...] | None = None
         self._watchers: weakref.WeakSet[Watcher] = weakref.WeakSet()
         self._lock = threading.RLock()
         self._provider_names = Names()
@@ -143,6 +144,7 @@ class Registry:
             self._quarantined.pop(tool.name, None)
         self._suggester.add(tool.name)
         self._tools[tool.name] = tool
+        self._categories = None
 
     def _admit(self, tool: Tool, schemas: Schemas) -> None:
         before = self._schemas.get(tool.name)
@@ -200,6 +202,7 @@ class Registry:
             self._schemas.pop(name, None)
             if tool is not None:
                 self._suggester.remove(name)
+                self._categories = None
             return tool
 
     def get(self, name: str) -> Tool | None:
@@ -293,7 +296,10 @@ class Registry:
 
     def categories(self) -> tuple[str, ...]:
         """The categories there are, sorted."""
-        return tuple(sorted({tool.category for tool in tuple(self._tools.values())}))
+        with self._lock:
+            if self._categories is None:
+                self._categories = tuple(sorted({tool.category for tool in self._tools.values()}))
+            return self._categories
 
     def suggest(
         self, name: str, *, allowed: Callable[[str], bool] | None = None

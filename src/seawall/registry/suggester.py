@@ -30,6 +30,9 @@ _WIDTH = 24
 """Names that one index may put forward for a close look."""
 _MOST_SHARED = 1500
 """Names looked at for shared words, those with the rarest words first."""
+_KEPT = 64
+"""Unknown names, as models made them up, whose near ones are kept."""
+_LONGEST_KEPT = 128
 _MOST_CORRECTED = 3
 """Unknown words that are corrected; a name with more of them is in another language."""
 
@@ -83,10 +86,22 @@ class Suggester:
         if limit < 1 or not self._entries:
             return ()
         width = min(max(_WIDTH, 2 * limit), len(self._entries))
-        found = _worth_showing(self._current_index().find(name, width))
+        found = self._near(name, width)
         if found and allowed is not None:
             found = self._allowed(found, name, allowed, limit, width)
         return tuple(each.name for each in found[:limit])
+
+    def _near(self, name: str, width: int) -> list[_Found]:
+        """Find what is near; a name that is tried again and again is looked for once."""
+        index = self._current_index()
+        known = index.found.get((name, width))
+        if known is None:
+            known = _worth_showing(index.find(name, width))
+            if len(name) <= _LONGEST_KEPT:
+                while len(index.found) >= _KEPT:
+                    del index.found[next(iter(index.found))]
+                index.found[name, width] = known
+        return known
 
     def _allowed(
         self,
@@ -126,6 +141,8 @@ class _Index:
 
     def __init__(self, entries: Sequence[_Entry]) -> None:
         self.entries = entries
+        self.found: dict[tuple[str, int], list[_Found]] = {}
+        """What was near to the names that were looked for last."""
         self._positions = {entry.name: at for at, entry in enumerate(entries)}
         self._compacts = [entry.spelling.compact for entry in entries]
         self._longest = max(map(len, self._compacts), default=0)

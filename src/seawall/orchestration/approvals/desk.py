@@ -63,6 +63,8 @@ MAX_REASON = 1_000
 MAX_BY = 200
 LEAVING_S = 1.0
 """How long a cancel is held up until a request is taken back; that goes on in any case."""
+LOOK_S = 1.0
+"""How often at most all that wait are looked at while new ones are made."""
 SWEEP_S = 60.0
 """How often at most old ones are removed while new ones are made."""
 
@@ -92,6 +94,11 @@ class Approvals:
         own = self.settings.on_approval
         self._listeners = (*(() if own is None else (own,)), *listeners)
         self._waiting: tuple[int, float] = (0, 0.0)
+        """As many as there were, and when the oldest was made, when last looked."""
+        self._since: dict[str, float] = {}
+        """Those made here that it could not see, and when."""
+        self._looks = self._newest_look = 0
+        self._look_again_at = 0.0
         self._freezer = Freezer(self.store, self.settings, clock, chance, risk_of)
         self._sessions: dict[str, Session] = {}
         self._swept = clock.now()
@@ -104,19 +111,37 @@ class Approvals:
         self._listeners = (*self._listeners, listener)
 
     def backlog(self) -> tuple[int, float]:
-        """How many requests waited for an answer when last looked, and how long the oldest has.
+        """How many requests wait for an answer, and how long the oldest has.
 
-        Looked at whenever one comes or is answered here, and by `refresh`.
+        One that comes is counted. All are looked at when one is answered here, by `refresh`, and
+        when one comes, but for that at most every second, as there may be many.
         """
         count, oldest = self._waiting
+        since = tuple(self._since.values())
+        if not count:
+            oldest = min(since, default=0.0)
+        count += len(since)
         return count, max(self.clock.wall() - oldest, 0.0) if count else 0.0
 
     async def refresh(self) -> None:
         """Look again what waits, as other processes may have made or answered requests."""
-        now = self.clock.wall()
+        self._looks = look = self._looks + 1
+        now, before = self.clock.wall(), tuple(self._since)
         page = await self.store.page(closed=False, before=None, limit=MAX_LISTED)
+        if look < self._newest_look:
+            return  # another one began later and was faster
+        self._newest_look, self._look_again_at = look, self.clock.now() + LOOK_S
         waiting = [one.created for one in page if one.status(now) is ApprovalStatus.PENDING]
         self._waiting = (len(waiting), min(waiting, default=0.0))
+        for seen in (*before, *(one.id for one in page)):
+            self._since.pop(seen, None)
+
+    async def _one_more(self, frozen: Frozen) -> None:
+        self._since[frozen.id] = frozen.created
+        if len(self._since) > MAX_LISTED:  # as many as are looked at
+            del self._since[next(iter(self._since))]
+        if self.clock.now() >= self._look_again_at:
+            await self._looked_again()
 
     async def list(
         self,
@@ -245,7 +270,7 @@ class Approvals:
         batch = _batch(frozen, envelope, frozen.status(self.clock.wall()))
         await self._announced(batch)
         await self._swept_now_and_then()
-        await self._looked_again()
+        await self._one_more(frozen)
         return batch
 
     def take_back(
