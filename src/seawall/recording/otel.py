@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from seawall.contract.errors import ConfigurationError
 from seawall.contract.failure import REASONS
 from seawall.contract.span import Outcome
-from seawall.pipeline.arguments.faults.explain import secret_values
+from seawall.pipeline.arguments.faults.explain import Redaction
 from seawall.pipeline.clock import SystemClock
 from seawall.pipeline.digest import canonical_text
 from seawall.pipeline.foreign import attempted, guarded, masked, without
@@ -128,6 +128,7 @@ class OpenTelemetry:
         name = f"execute_tool {encodable(tool.name)}"
         fixed = _fixed(tool)
         context, trace = self._context, self._trace
+        redaction = Redaction(tool.input_schema)
 
         async def traced(call: Invocation) -> ToolResult:
             span = self._begun(name, {**fixed, "gen_ai.tool.call.id": encodable(call.call_id)})
@@ -143,7 +144,8 @@ class OpenTelemetry:
                 if current_task() is task:
                     context.detach(token)
                 if self._arguments and span.is_recording() and not tool.annotations.sensitive:
-                    span.set_attribute("gen_ai.tool.call.arguments", _shown_arguments(call))
+                    shown = _shown_arguments(call, redaction)
+                    span.set_attribute("gen_ai.tool.call.arguments", shown)
 
         return traced
 
@@ -331,8 +333,8 @@ def _fixed(tool: Tool) -> dict[str, Any]:
     return said
 
 
-def _shown_arguments(call: Invocation) -> str:
-    secrets = secret_values(call.tool.input_schema, call.known_arguments())
+def _shown_arguments(call: Invocation, redaction: Redaction) -> str:
+    secrets = redaction.secrets(call.known_arguments())
     text = attempted(lambda: canonical_text(call.known_arguments()), "")
     return _cut(without(text, secrets))
 

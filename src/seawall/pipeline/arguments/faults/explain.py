@@ -82,11 +82,6 @@ def show(received: Any, schema: Mapping[str, Any]) -> str:
     return Redaction(schema).show(received)
 
 
-def secret_values(schema: Mapping[str, Any], received: Any) -> tuple[str, ...]:
-    """Do once what `Redaction.secrets` does, which is better for many values."""
-    return Redaction(schema).secrets(received)
-
-
 def _hidden_by(secrecy: Secrecy, received: Any) -> tuple[str, ...]:
     found: dict[str, None] = {}
     waiting: list[tuple[Any, Secrecy | None, int]] = [(received, secrecy, _LEVELS_AT_MOST)]
