@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from seawall.contract.tool import Tool
+    from seawall.layers.risk_gate import Gate, RiskGate
     from seawall.pipeline.route import Route
     from seawall.policy.build import Builder
     from seawall.policy.model import Policies
@@ -78,6 +79,10 @@ class Chains:
             self.offer_result_read()
 
         return follow
+
+    def gate_of(self, route: Route, gate: Gate) -> RiskGate | None:
+        """Make the risk gate of a tool, with somebody else to ask; None if it has none now."""
+        return self.builder.gate_of(route, gate)
 
     def offer_result_read(self) -> None:
         """Let models read what is kept of cut results, if any is."""

@@ -6,6 +6,7 @@ What it opened itself is closed with it; what was given open stays open.
 from __future__ import annotations
 
 import weakref
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from seawall.layers.breaker.shared import close_fleet, start_fleet
@@ -28,13 +29,16 @@ from seawall.stores.opening import open_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from contextlib import AbstractContextManager
 
     from seawall.contract.tool import Tool
+    from seawall.contract.turn import TurnStatus
     from seawall.orchestration.approvals.desk import Approvals
     from seawall.pipeline.invocation import Handler
     from seawall.pipeline.layer import Layer, LayerContext, LayerRecipe
     from seawall.pipeline.recorder import Recorder
     from seawall.pipeline.schemas import Schemas
+    from seawall.pipeline.session import Session
     from seawall.policy.model import Policies
     from seawall.recording.gauges import Gauge
     from seawall.stores.shared import Shared
@@ -130,6 +134,14 @@ class Equipment:
             return shared
         own = {EffectLedger: self.state.ledger, SpillStore: self.state.spills}
         return {kind: store for kind, store in own.items() if store is not None} | shared
+
+    def ending(
+        self, turn_id: str, session: Session
+    ) -> AbstractContextManager[Callable[[TurnStatus, str], object]]:
+        """Write the end of a turn into the audit log, if there is one."""
+        if self.audit is None:
+            return nullcontext(lambda _status, _reason: None)
+        return self.audit.turn(turn_id, session.id, session.caller)
 
     def forget_counts(self, name: str) -> None:
         """A name is no tool's any more: nothing is counted under it."""

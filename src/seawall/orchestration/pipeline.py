@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from asyncio import get_running_loop as running_loop
 from collections.abc import Iterable
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from seawall.contract.decision import Action, Decision
@@ -48,12 +47,11 @@ from seawall.registry.wrapping import wrap
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
-    from contextlib import AbstractContextManager
 
     from seawall.contract.decision import Prepared
     from seawall.contract.result import ToolResult
     from seawall.contract.tool import Tool, ToolCall
-    from seawall.contract.turn import TurnEvent, TurnOutcome, TurnStatus
+    from seawall.contract.turn import TurnEvent, TurnOutcome
     from seawall.layers.environment import Environment
     from seawall.layers.risk_policies import CallPolicy
     from seawall.orchestration.approvals.settings import ApprovalSettings
@@ -149,7 +147,7 @@ class Pipeline:
         with uncollected():
             self.registry = registry if isinstance(registry, Registry) else wrap(registry)
         self.policies = policies or Policies.default()
-        equipment = self._equipment = Equipment(
+        equipment = Equipment(
             self.policies,
             clock=clock,
             chance=chance,
@@ -162,6 +160,27 @@ class Pipeline:
             shared=shared,
             digest_key=digest_key,
         )
+        self._use(equipment)
+        self._home = Home(self._forget_loop)
+        self._session = Session()
+        self._on_progress = on_progress
+        self._numbers = itertools.count(1)
+        self._prefix = equipment.chance.token(4)
+        around = Hooks(hooks)
+        self._hooked = bool(around)
+        self._deciding = Deciding(risk, confirm, self.policies)
+        self._let_wait(approvals, around)
+        self._compose(layers, around, on_defect)
+        self._loop = loop
+        self._watch_for_loops(self.policies)
+        self._open_doors(checked_width(max_turn_width))
+        self._chains.take_all()
+        self.registry.watch(self)
+        self._chains.offer_result_read()
+        self._unwatch = watched(self, self._gauges, self.approvals, self.metrics)
+
+    def _use(self, equipment: Equipment) -> None:
+        self._equipment = equipment
         self.clock = equipment.clock
         self.environment = equipment.environment
         self.trace = equipment.trace
@@ -175,24 +194,21 @@ class Pipeline:
         self._now = self.clock.now
         self._audit = equipment.audit
         self._run = Running(self.clock, self._audit).run
-        self._home = Home(self._forget_loop)
-        self._session = Session()
-        self._on_progress = on_progress
-        self._numbers = itertools.count(1)
-        self._prefix = equipment.chance.token(4)
-        around = Hooks(hooks)
-        self._hooked = bool(around)
-        self._deciding = Deciding(risk, confirm, self.policies)
+
+    def _let_wait(self, settings: ApprovalSettings | None, around: Hooks) -> None:
         self.approvals = Approvals(
-            approvals,
+            settings,
             self.clock,
-            equipment.chance,
+            self._equipment.chance,
             state=self.state,
             listeners=around.on_approval,
             risk_of=self._deciding.risk_of,
         )
         if self.approvals.enabled:
             self._deciding.lets_wait(Later(self.approvals))
+
+    def _compose(self, layers: Iterable[Given] | None, around: Hooks, on_defect: str) -> None:
+        equipment = self._equipment
         builder = equipment.builder(
             self.policies,
             listed(layers),
@@ -206,12 +222,12 @@ class Pipeline:
         self._unknown = UnknownNames(
             self.registry, self._chains, self._deciding, equipment, self._invocation, self._new_id
         )
-        self._loop = loop
-        self._watch_for_loops(self.policies)
+
+    def _open_doors(self, width: int) -> None:
         self._doors = Doors(
             self.clock,
             self.loop_detector,
-            checked_width(max_turn_width),
+            width,
             self._routes.get,
             self._invocation,
             self._run_in_turn,
@@ -221,16 +237,12 @@ class Pipeline:
         grounds = Grounds(
             self._doors,
             lambda: self._deciding.gate,
-            RiskGate in builder.layers,
-            builder.preparing,
+            RiskGate in self._chains.builder.layers,
+            self._chains.builder.preparing,
             self.new_key,
-            self._ending,
+            self._equipment.ending,
         )
         self._resuming = Resuming(grounds, self.approvals)
-        self._chains.take_all()
-        self.registry.watch(self)
-        self._chains.offer_result_read()
-        self._unwatch = watched(self, self._gauges, self.approvals, self.metrics)
 
     def _watch_for_loops(self, policies: Policies) -> None:
         policy = chosen(self._loop, policies.loop)
@@ -354,13 +366,6 @@ class Pipeline:
             ended(outcome.status, outcome.reason)
             return outcome
 
-    def _ending(
-        self, turn_id: str, session: Session
-    ) -> AbstractContextManager[Callable[[TurnStatus, str], object]]:
-        if self._audit is None:
-            return nullcontext(lambda _status, _reason: None)
-        return self._audit.turn(turn_id, session.id, session.caller)
-
     async def resume(
         self,
         approval_id: str,
@@ -420,12 +425,9 @@ class Pipeline:
             self._invocation_in_a_row,
             self._run,
             lambda: self._deciding.gate,
-            self._gate_with,
+            self._chains.gate_of,
             self.registry.own_name,
         )
-
-    def _gate_with(self, route: Route, gate: Gate) -> RiskGate | None:
-        return self._chains.builder.gate_of(route, gate)  # of now: policies may be replaced
 
     def _invocation_in_a_row(
         self, route: Route, arguments: Any, session: Session, outer: Invocation | None
@@ -575,14 +577,13 @@ class Pipeline:
         Who waits in `call_sync` meanwhile gets a `RuntimeError`. A state or a shared store is
         closed if it was given as a URL; one that was opened before stays open.
         """
-        equipment = self._equipment
         if self.shared is not None:
-            await self._home.finish(equipment.close_shared)
+            await self._home.finish(self._equipment.close_shared)
         self._unwatch()
-        equipment.threads.close()
+        self._equipment.threads.close()
         await self.approvals.arrears.aclose()
         self._home.close()
-        await equipment.close_state()
+        await self._equipment.close_state()
 
     async def __aenter__(self) -> Self:
         await self._equipment.start()

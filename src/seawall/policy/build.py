@@ -177,28 +177,10 @@ class Builder:
             self._circuits.join(tool, policy.breaker)
         counting = Counting(self._recorders, tool.name)
         schemas = self._compiled(tool, policy)
-        prepare = preparing(
-            tool,
-            policy,
-            checked=self._checks(policy),
-            compiled=None if schemas is None else schemas.arguments,
-            count=counting.event,
-        )
-        execute = executing(
-            tool, self._clock, self._workers(tool, policy), on_defect=self._on_defect
-        )
-        if schemas is not None and schemas.output is not None and policy.output != "off":
-            execute = checking_output(
-                tool,
-                schemas.output,
-                execute,
-                warn=policy.output == "warn",
-                count=counting.event,
-            )
-
+        prepare = self._preparing(tool, policy, schemas, counting.event)
+        execute = self._executing(tool, policy, schemas, counting.event)
         plain = self._context(tool, policy, counting)
         limit = ResultLimit.for_tool(plain) if ResultLimit in self._layers else None
-
         return Route(
             tool,
             policy,
@@ -259,13 +241,38 @@ class Builder:
 
     def preparing(self, tool: Tool, policy: RunPolicy) -> Prepare:
         """Make what prepares the arguments of a tool, as its route does, counting nothing."""
-        schemas = self._compiled(tool, policy)
+        return self._preparing(tool, policy, self._compiled(tool, policy))
+
+    def _preparing(
+        self,
+        tool: Tool,
+        policy: RunPolicy,
+        schemas: Schemas | None,
+        count: Callable[[str, str], None] = lambda _layer, _event: None,
+    ) -> Prepare:
         return preparing(
             tool,
             policy,
             checked=self._checks(policy),
             compiled=None if schemas is None else schemas.arguments,
+            count=count,
         )
+
+    def _executing(
+        self,
+        tool: Tool,
+        policy: RunPolicy,
+        schemas: Schemas | None,
+        count: Callable[[str, str], None],
+    ) -> Handler:
+        """Make what runs the tool, and checks its output if that is wanted."""
+        execute = executing(
+            tool, self._clock, self._workers(tool, policy), on_defect=self._on_defect
+        )
+        if schemas is None or schemas.output is None or policy.output == "off":
+            return execute
+        warn = policy.output == "warn"
+        return checking_output(tool, schemas.output, execute, warn=warn, count=count)
 
     def forget(self, name: str) -> None:
         """A tool is gone: it no longer has a say in what it shared."""
