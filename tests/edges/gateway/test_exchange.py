@@ -22,6 +22,15 @@ async def _connected(base: str) -> tuple[asyncio.StreamReader, asyncio.StreamWri
     return await asyncio.open_connection("127.0.0.1", int(base.rpartition(":")[2]))
 
 
+async def _answered(base: str, request: bytes) -> bytes:
+    """Give all that comes back until the server closes the connection."""
+    reader, writer = await _connected(base)
+    writer.write(request)
+    said = await reader.read()
+    writer.close()
+    return said
+
+
 def _request(number: int, *more: bytes) -> bytes:
     body = BODY % (number, number)
     head = [
@@ -64,10 +73,7 @@ async def test_requests_sent_ahead_are_answered_in_their_order() -> None:
 
 async def test_a_client_that_wants_no_more_is_let_go_after_its_answer() -> None:
     async with listening(Pipeline(TOOLS)) as base:
-        reader, writer = await _connected(base)
-        writer.write(b"GET /healthz HTTP/1.0\r\n\r\n")
-        said = await reader.read()
-        writer.close()
+        said = await _answered(base, b"GET /healthz HTTP/1.0\r\n\r\n")
 
     assert b"connection: close\r\n" in said
     assert said.endswith(b'{"status":"ok"}')
@@ -75,10 +81,9 @@ async def test_a_client_that_wants_no_more_is_let_go_after_its_answer() -> None:
 
 async def test_a_head_is_told_the_length_and_gets_no_body() -> None:
     async with listening(Pipeline(TOOLS)) as base:
-        reader, writer = await _connected(base)
-        writer.write(b"HEAD /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-        said = await reader.read()
-        writer.close()
+        said = await _answered(
+            base, b"HEAD /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        )
 
     assert b"content-length: 15\r\n" in said
     assert said.endswith(b"\r\n\r\n")
@@ -90,10 +95,7 @@ async def test_a_connection_that_asks_nothing_more_is_closed(
     short = property(lambda _: 0.05, lambda _self, _given: None)
     monkeypatch.setattr(Connection, "timeout_keep_alive", short, raising=False)
     async with listening(Pipeline(TOOLS)) as base:
-        reader, writer = await _connected(base)
-        writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        said = await reader.read()
-        writer.close()
+        said = await _answered(base, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
 
     assert said.startswith(b"HTTP/1.1 200 OK\r\n")
     assert b"connection: close" not in said

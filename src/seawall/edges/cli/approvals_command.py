@@ -43,6 +43,10 @@ def _run(state: str | None, as_json: bool, work: Callable[[Any, Any], int]) -> i
     return work(approvals, approvals.Desk(state, as_json, Paper(), Paper(sys.stderr)))
 
 
+def _answer(state: str | None, as_json: bool, said: str, change: Callable[[Any], Any]) -> None:  # noqa: FBT001  # as above
+    _run(state, as_json, lambda its, desk: its.answered(desk, change, said))
+
+
 @app.command("list")
 def list_approvals(
     *,
@@ -82,14 +86,9 @@ def approve(
 ) -> None:
     """Allow a request, or one call of it. It runs when it is resumed, not because of this."""
     who = _name(by)
-
-    def work(its: Any, desk: Any) -> Any:
-        def change(desk: Any) -> Any:
-            return desk.approve(approval_id, by=who, reason=reason)
-
-        return its.answered(desk, change, "Approved")
-
-    _run(state, as_json, work)
+    _answer(
+        state, as_json, "Approved", lambda asked: asked.approve(approval_id, by=who, reason=reason)
+    )
 
 
 @app.command("deny")
@@ -103,11 +102,7 @@ def deny(
 ) -> None:
     """Deny a request, or one call of it: then nothing of its turn runs."""
     who = _name(by)
-
-    def work(its: Any, desk: Any) -> Any:
-        return its.answered(desk, lambda a: a.deny(approval_id, reason, by=who), "Denied")
-
-    _run(state, as_json, work)
+    _answer(state, as_json, "Denied", lambda asked: asked.deny(approval_id, reason, by=who))
 
 
 @app.command("withdraw")
@@ -120,11 +115,7 @@ def withdraw(
 ) -> None:
     """Take a request back, approved or not, as long as nothing of it was run."""
     who = _name(by)
-
-    def work(its: Any, desk: Any) -> Any:
-        return its.answered(desk, lambda a: a.withdraw(approval_id, by=who), "Withdrawn")
-
-    _run(state, as_json, work)
+    _answer(state, as_json, "Withdrawn", lambda asked: asked.withdraw(approval_id, by=who))
 
 
 @app.command("resume")

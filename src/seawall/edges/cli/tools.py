@@ -10,6 +10,7 @@ import msgspec
 from seawall.contract.annotations import Risk
 from seawall.edges.cli.exits import Exit
 from seawall.edges.cli.mcp_sources import McpChoice, with_tools
+from seawall.edges.cli.policy import plain
 from seawall.edges.cli.sources import policies_from
 from seawall.layers.risk_rules import RuledPolicy
 from seawall.orchestration.unknown import no_such_tool
@@ -282,17 +283,7 @@ class _Page:
 def _in_use(key: str, value: Any, tool: Tool) -> str:
     """Write a value of the policy; of retries that are never made, say so."""
     unused = key in ("max_retries", "delays_s") and value and not tool.retry_safe
-    return f"{_plain(value)} (unused: not retry-safe)" if unused else _plain(value)
-
-
-def _plain(value: Any) -> str:
-    if value is None:
-        return "none"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (tuple, list)):
-        return ", ".join(map(str, value)) or "none"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{plain(value)} (unused: not retry-safe)" if unused else plain(value)
 
 
 def _json(data: Any) -> str:

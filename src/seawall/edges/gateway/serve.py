@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
-import math
-import signal
-import threading
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from seawall.contract.errors import ConfigurationError, Fault
@@ -17,8 +12,7 @@ from seawall.edges.gathering import Turn
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable, Iterator
-    from types import FrameType
+    from collections.abc import Callable
 
     import uvicorn
 
@@ -27,8 +21,6 @@ if TYPE_CHECKING:
     from seawall.orchestration.pipeline import Pipeline
 
 BACKLOG = 2_048
-TICKS_OF_A_LOOK = 10
-"""Ticks of the server, ten a second, between looks for requests that do not come."""
 
 
 async def serve(
@@ -101,6 +93,7 @@ def server_of(gateway: Gateway, on_ready: Callable[[], None] = lambda: None) -> 
     import uvicorn  # noqa: PLC0415  # an extra, and slow to import
 
     from seawall.edges.gateway.connection import Connection  # noqa: PLC0415  # as above
+    from seawall.edges.gateway.server import Server  # noqa: PLC0415  # as above
 
     settings = gateway.settings
 
@@ -108,66 +101,17 @@ def server_of(gateway: Gateway, on_ready: Callable[[], None] = lambda: None) -> 
         max_header_bytes = settings.max_header_bytes
         turn = Turn()
 
-    class Server(uvicorn.Server):
-        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-            await super().startup(sockets)
-            on_ready()
-            # What is there now stays: the collector need not go through it again and again.
-            gc.collect()
-            gc.freeze()
-
-        @contextmanager
-        def capture_signals(self) -> Iterator[None]:
-            """End in order; the signal is not raised again, as there is more to close after."""
-
-            def told(number: int, frame: FrameType | None) -> None:
-                if settings.workers == 1 or number != signal.SIGINT:
-                    self.handle_exit(number, frame)
-
-            with handled(told):
-                yield
-
-        async def on_tick(self, counter: int) -> bool:
-            if counter % TICKS_OF_A_LOOK == 0:
-                for connection in list(self.server_state.connections):
-                    connection.end_if_overdue(settings.read_s)  # type: ignore[union-attr]  # all are ours
-                gateway.beat()
-            if not await super().on_tick(counter):
-                return False
-            gateway.stop()
-            return self.force_exit or not gateway.is_to_listen()
-
-        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-            gateway.stop()
-            self.config.timeout_graceful_shutdown = max(math.ceil(gateway.left_s), 1)
-            await super().shutdown(sockets)
-
-    return Server(
-        uvicorn.Config(
-            gateway,
-            host=settings.host,
-            port=settings.port,
-            http=Bounded,
-            access_log=False,  # a path or a header may hold what nobody should read
-            log_level="warning",
-            server_header=False,
-            proxy_headers=False,  # whoever sends X-Forwarded-For would choose its address
-            date_header=True,
-            lifespan="on",
-            ws="none",
-        )
+    config = uvicorn.Config(
+        gateway,
+        host=settings.host,
+        port=settings.port,
+        http=Bounded,
+        access_log=False,  # a path or a header may hold what nobody should read
+        log_level="warning",
+        server_header=False,
+        proxy_headers=False,  # whoever sends X-Forwarded-For would choose its address
+        date_header=True,
+        lifespan="on",
+        ws="none",
     )
-
-
-@contextmanager
-def handled(told: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Have the signals that end a server told here, where this is the main thread."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    former = {one: signal.signal(one, told) for one in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for one, handler in former.items():
-            signal.signal(one, handler)
+    return Server(config, gateway, on_ready)

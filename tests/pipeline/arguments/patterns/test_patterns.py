@@ -5,6 +5,12 @@ import pytest
 from seawall.pipeline.arguments.patterns.patterns import PatternError, compile_pattern
 
 
+def missed(pattern: str, matches: list[str], misses: list[str]) -> tuple[list[str], list[str]]:
+    """Give what it should have matched, and what it should not have."""
+    test = compile_pattern(pattern).matches
+    return [text for text in matches if not test(text)], [text for text in misses if test(text)]
+
+
 @pytest.mark.parametrize(
     ("pattern", "matches", "misses"),
     [
@@ -41,10 +47,7 @@ from seawall.pipeline.arguments.patterns.patterns import PatternError, compile_p
 def test_patterns_mean_what_they_mean_in_javascript(
     pattern: str, matches: list[str], misses: list[str]
 ) -> None:
-    test = compile_pattern(pattern).matches
-
-    assert [text for text in matches if not test(text)] == []
-    assert [text for text in misses if test(text)] == []
+    assert missed(pattern, matches, misses) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -71,10 +74,7 @@ def test_patterns_mean_what_they_mean_in_javascript(
 def test_what_the_u_flag_refuses_is_read_without_it(
     pattern: str, matches: list[str], misses: list[str]
 ) -> None:
-    test = compile_pattern(pattern).matches
-
-    assert [text for text in matches if not test(text)] == []
-    assert [text for text in misses if test(text)] == []
+    assert missed(pattern, matches, misses) == ([], [])
 
 
 @pytest.mark.parametrize(
