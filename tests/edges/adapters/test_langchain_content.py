@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from seawall.contract.content import (
@@ -41,6 +42,17 @@ def test_a_medium_is_known_in_each_of_its_forms_and_comes_back_as_it_was(
     assert content_for([found]) == [block]
 
 
+def test_a_medium_that_somebody_changed_on_the_way_does_not_come_back_as_it_was() -> None:
+    (found,) = content_of([{"type": "image", "base64": "SECRET", "mime_type": "image/jpeg"}])
+    assert isinstance(found, ImageContent)
+
+    blurred = msgspec.structs.replace(found, data="AAAA")
+
+    assert content_for([blurred]) == [
+        {"type": "image", "base64": "AAAA", "mime_type": "image/jpeg"}
+    ]
+
+
 def test_the_type_of_a_picture_is_read_from_its_address() -> None:
     (found,) = content_of({"type": "image_url", "image_url": DATA_URL})
 
@@ -54,6 +66,7 @@ def test_the_type_of_a_picture_is_read_from_its_address() -> None:
         ("a", ["a"]),
         (["a", {"type": "text", "text": "b"}], ["a", "b"]),
         ([{"type": "json", "data": 5}], ['{"type": "json", "data": 5}']),
+        ([{"type": "json", "url": "u", "n": 5}], ['{"type": "json", "url": "u", "n": 5}']),
         ([7], ["7"]),
         (7, ["7"]),
         ([], []),

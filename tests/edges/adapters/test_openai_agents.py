@@ -1,6 +1,7 @@
 """The OpenAI Agents SDK as installed: its tools in a pipeline, a pipeline's in its agents."""
 
 import asyncio
+import dataclasses
 import json
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
@@ -14,6 +15,7 @@ from agents import (
     RunConfig,
     RunContextWrapper,
     Runner,
+    ToolOutputFileContent,
     ToolOutputImage,
     Usage,
     function_tool,
@@ -30,11 +32,14 @@ import seawall
 from seawall import (
     Annotations,
     Answer,
+    AudioContent,
     BreakerPolicy,
+    EmbeddedResource,
     FailureCode,
     ImageContent,
     Pipeline,
     Policies,
+    ResourceLink,
     Risk,
     RunPolicy,
     Session,
@@ -43,6 +48,7 @@ from seawall import (
     to_openai_agents,
     wrap,
 )
+from seawall.contract.content import Content
 from seawall.testing import FixedChance
 
 READS = Annotations.for_reading()
@@ -163,6 +169,99 @@ async def test_pictures_come_through_both_ways() -> None:
     assert result.content == (ImageContent(data="AAAA", mime_type="image/png"),)
     assert found["c1"][0]["image_url"] == "data:image/png;base64,AAAA"
     assert [one["type"] for one in found["c2"]] == ["input_text", "input_image"]
+
+
+PDF = "data:application/pdf;base64,JVBERg=="
+
+
+def blob(name: str, mime: str, data: str) -> EmbeddedResource:
+    return EmbeddedResource(resource={"uri": f"file:{name}", "mimeType": mime, "blob": data})
+
+
+@pytest.mark.parametrize(
+    ("given", "content"),
+    [
+        (
+            ToolOutputFileContent(file_data=PDF, filename="a.pdf"),
+            blob("a.pdf", "application/pdf", "JVBERg=="),
+        ),
+        (
+            ToolOutputFileContent(file_data="JVBERg==", filename="a.pdf"),
+            blob("a.pdf", "application/pdf", "JVBERg=="),
+        ),
+        (
+            ToolOutputFileContent(file_data="AAAA"),
+            blob("file", "application/octet-stream", "AAAA"),
+        ),
+        (ToolOutputFileContent(file_url=PDF), blob("file", "application/pdf", "JVBERg==")),
+        (
+            ToolOutputFileContent(file_url="https://x.test/a", filename="a"),
+            ResourceLink(uri="https://x.test/a", name="a"),
+        ),
+        (ToolOutputFileContent(file_id="file-1"), ResourceLink(uri="file-1", name="file")),
+        (ToolOutputImage(file_id="file-1"), ResourceLink(uri="file-1", name="image")),
+        (
+            ToolOutputFileContent(file_data="data:audio/wav;base64,AAAA", filename="audio"),
+            AudioContent(data="AAAA", mime_type="audio/wav"),
+        ),
+        ({"type": "text", "text": "a"}, TextContent(text="a")),
+    ],
+)
+async def test_what_the_sdk_hands_to_its_model_is_read_as_what_it_is(
+    given: Any, content: Content
+) -> None:
+    @function_tool
+    async def give() -> Any:
+        """Give."""
+        return given
+
+    result = await pipeline_of(give).call("give")
+
+    assert result.content == (content,)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"type": "file", "path": "/srv/a.txt", "size": 12},
+        {"type": "text", "lines": ["a", "b"]},
+        {"type": "text", "text": "a", "lines": ["a"]},
+        {"type": "image"},
+        {"type": ["text"]},
+        [{"type": "file", "path": "/srv/a.txt"}],
+        [],
+    ],
+)
+async def test_data_that_has_a_type_of_its_own_is_data(given: Any) -> None:
+    @function_tool
+    async def give() -> Any:
+        """Give."""
+        return given
+
+    result = await pipeline_of(give).call("give")
+
+    assert result.structured_content == given
+    assert json.loads(result.text) == given
+
+
+async def test_what_a_tool_promises_as_data_is_data_whatever_its_type() -> None:
+    @function_tool
+    async def give() -> dict[str, str]:
+        """Give."""
+        return {"type": "text", "text": "a"}
+
+    if not hasattr(give, "output_json_schema"):
+        pytest.skip("this version knows no output schema")
+    schema = {
+        "type": "object",
+        "properties": {"type": {"type": "string"}, "text": {"type": "string"}},
+        "required": ["type", "text"],
+        "additionalProperties": False,
+    }
+
+    result = await pipeline_of(dataclasses.replace(give, output_json_schema=schema)).call("give")
+
+    assert result.structured_content == {"type": "text", "text": "a"}
 
 
 @pytest.mark.parametrize("arguments", [{"a": "x", "b": 1}, '{"a": 1'])

@@ -1,6 +1,7 @@
 """Pydantic AI as installed: its toolsets in a pipeline, and a pipeline as a toolset of an agent."""
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ from pydantic_ai import (
     CallDeferred,
     DeferredToolRequests,
     DeferredToolResults,
+    DocumentUrl,
+    ImageUrl,
     ModelRetry,
     RunContext,
     ToolReturn,
@@ -46,6 +49,7 @@ from seawall import (
     Pipeline,
     Policies,
     Replace,
+    ResourceLink,
     Risk,
     RunPolicy,
     Session,
@@ -116,6 +120,87 @@ class Shop(Trade):
         if how == "limit":
             raise UsageLimitExceeded("too much")
         return "did"
+
+
+class Page(BaseModel):
+    """Data that has an address, as much data has."""
+
+    url: str
+    title: str
+
+
+PAGE = Page(url="https://shop.test/x", title="Bolts")
+PICTURE = BinaryContent(data=b"\x00\x00\x00", media_type="image/png")
+
+
+class Gives:
+    """Tools that say what they return, and how often they ran."""
+
+    def __init__(self) -> None:
+        self.ran = 0
+        self.toolset = FunctionToolset([self.page, self.pages, self.mixed])
+        for one in (self.picture, self.address, self.document):
+            self.toolset.add_function(one)
+
+    def page(self) -> Page:
+        """Publish a page."""
+        self.ran += 1
+        return PAGE
+
+    def pages(self) -> list[Page]:
+        """List pages."""
+        return [PAGE]
+
+    def mixed(self) -> list[Any]:
+        """Give data and a picture."""
+        return [PAGE, PICTURE]
+
+    def picture(self) -> BinaryContent:
+        """Draw."""
+        return PICTURE
+
+    def address(self) -> ImageUrl:
+        """Say where a picture is."""
+        return ImageUrl(url="https://x.test/a.png")
+
+    def document(self) -> DocumentUrl:
+        """Say where a document is."""
+        return DocumentUrl(url="https://x.test/a.pdf")
+
+
+DATA: Any = {"url": "https://shop.test/x", "title": "Bolts"}
+DRAWN = ImageContent(data="AAAA", mime_type="image/png")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "structured"),
+    [
+        ("page", json.dumps(DATA, separators=(",", ":")), DATA),
+        ("pages", json.dumps([DATA], separators=(",", ":")), [DATA]),
+        ("mixed", [TextContent(text=json.dumps(DATA, separators=(",", ":"))), DRAWN], None),
+        ("picture", [DRAWN], None),
+        ("address", [ResourceLink(uri="https://x.test/a.png", name="image-url")], None),
+        ("document", [ResourceLink(uri="https://x.test/a.pdf", name="document-url")], None),
+    ],
+)
+async def test_media_are_known_by_what_they_are_and_not_by_an_address_in_them(
+    name: str, content: Any, structured: Any
+) -> None:
+    result = await pipeline_of(Gives().toolset, annotations={}).call(name)
+
+    expected = [TextContent(text=content)] if isinstance(content, str) else content
+    assert not result.is_error
+    assert result.content == tuple(expected)
+    assert result.structured_content == structured
+
+
+async def test_an_agent_gets_data_with_an_address_as_its_tool_gave_it() -> None:
+    gives = Gives()
+
+    found = await agent_of(pipeline_of(gives.toolset, annotations={}), ("page", {}, "c1")).run("go")
+
+    assert returns(found)["c1"].content == PAGE
+    assert gives.ran == 1
 
 
 def pipeline_of(source: Any, **options: Any) -> Pipeline:

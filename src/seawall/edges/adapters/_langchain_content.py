@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -15,10 +14,9 @@ from seawall.contract.content import (
     ResourceLink,
     TextContent,
 )
+from seawall.edges.adapters._data_urls import held_by
 
-_DATA = re.compile(
-    r"data:(?P<mime>[\w.+-]+/[\w.+-]+)?(?:;[\w=.-]+)*;base64,(?P<data>.*)", re.DOTALL
-)
+_MEDIA = ("image", "image_url", "audio", "video", "file")
 
 BLOCK = "langchain"
 """In a block's `meta`: the block of LangChain's that it was, where ours says less."""
@@ -56,7 +54,7 @@ def _medium(part: Mapping[str, Any]) -> Content | None:
         mime = mime or "application/octet-stream"
         resource = {"uri": "data:,", "mimeType": mime, "blob": data}
         return EmbeddedResource(resource=resource, meta=meta)
-    if address is not None:
+    if address is not None and kind in _MEDIA:
         return ResourceLink(uri=address, name=str(kind), mime_type=mime, meta=meta)
     return None
 
@@ -72,8 +70,8 @@ def _data_of(part: Mapping[str, Any]) -> tuple[str | None, str | None, str | Non
         address = address.get("url")
     if not isinstance(address, str):
         return None, mime, None
-    found = _DATA.fullmatch(address)
-    return (found["data"], mime or found["mime"], None) if found else (None, mime, address)
+    held = held_by(address)
+    return (None, mime, address) if held is None else (held.data, mime or held.mime, None)
 
 
 def content_for(content: Iterable[Content]) -> str | list[str | dict[str, Any]]:
@@ -88,7 +86,7 @@ def _written(block: Content) -> dict[str, Any]:
     if isinstance(block, TextContent):
         return {"type": "text", "text": block.text}
     kept = (block.meta or {}).get(BLOCK)
-    if isinstance(kept, dict):
+    if isinstance(kept, dict) and _medium(kept) == block:  # else somebody changed it on the way
         return kept
     if isinstance(block, (ImageContent, AudioContent)):
         kind = "image" if isinstance(block, ImageContent) else "audio"

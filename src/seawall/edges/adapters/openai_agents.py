@@ -10,13 +10,14 @@ import copy
 import dataclasses
 import inspect
 import json
-from collections.abc import Mapping, Sequence
+import mimetypes
 from typing import TYPE_CHECKING, Any
 
 from agents import FunctionTool, RunContextWrapper
 from agents.exceptions import ModelBehaviorError
 from agents.tool import ToolOutputFileContent, ToolOutputImage, ToolOutputText
 from agents.tool_context import ToolContext as AgentsContext
+from pydantic import ValidationError
 
 from seawall.contract.annotations import Risk
 from seawall.contract.content import (
@@ -31,11 +32,14 @@ from seawall.contract.failure import Failure, FailureCode, ToolFailed
 from seawall.contract.result import ToolResult
 from seawall.contract.tool import Tool
 from seawall.edges.adapters._bridge import Approvals, Bridge, Original, SessionOf
+from seawall.edges.adapters._data_urls import held_by
 from seawall.pipeline.clock import SystemClock
 from seawall.pipeline.convert import parts_of
 from seawall.pipeline.foreign import first_line
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from seawall.pipeline.context import ToolContext
 
 RUN = "seawall.openai_agents"
@@ -70,6 +74,7 @@ class Runner:
     def __init__(self, source: FunctionTool) -> None:
         self.source = source
         self._bare = _without_failure_text(source)
+        self._promises_data = getattr(source, "output_json_schema", None) is not None
         self._clock = SystemClock()
 
     async def __call__(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
@@ -86,10 +91,11 @@ class Runner:
 
     async def _called(self, run: AgentsContext[Any], text: str) -> ToolResult:
         try:
-            return _result(await self._bare.on_invoke_tool(run, text))
+            value = await self._bare.on_invoke_tool(run, text)
         except ModelBehaviorError as error:
             said = first_line(error)
             raise ToolFailed(Failure(code=FailureCode.INVALID_ARGUMENT, message=said)) from error
+        return _result(value, is_data=self._promises_data)
 
     def failure_text(self, context: AgentsContext[Any], failure: Failure) -> Any:
         """What the tool's own `failure_error_function` says of a failure.
@@ -143,10 +149,21 @@ def _unapproved(name: str) -> Failure:
     )
 
 
-def _result(value: Any) -> ToolResult:
-    items = value if isinstance(value, list) else [value]
-    if items and all(_is_output(item) for item in items):
-        content = tuple(_block(_plain(item)) for item in items)
+_Output = ToolOutputText | ToolOutputImage | ToolOutputFileContent
+
+_OUTPUTS: dict[str, type[_Output]] = {
+    "text": ToolOutputText,
+    "image": ToolOutputImage,
+    "file": ToolOutputFileContent,
+}
+_BYTES = "application/octet-stream"
+
+
+def _result(value: Any, *, is_data: bool = False) -> ToolResult:
+    items = value if isinstance(value, (list, tuple)) else [value]
+    outputs = [] if is_data else [_output_of(item) for item in items]
+    content = tuple(_block(output) for output in outputs if output is not None)
+    if content and len(content) == len(outputs):
         return ToolResult(content=content, details=Original(value, content))
     content, structured = parts_of(value)
     return ToolResult(
@@ -154,31 +171,48 @@ def _result(value: Any) -> ToolResult:
     )
 
 
-def _is_output(item: Any) -> bool:
+def _output_of(item: Any) -> _Output | None:
+    """What the SDK hands to its model as text, picture or file; None if the item is data.
+
+    A dictionary may have a `type` of its own: it is an output if it says what such an output says,
+    and nothing else, which would be lost.
+    """
     if isinstance(item, (ToolOutputText, ToolOutputImage, ToolOutputFileContent)):
-        return True
-    return isinstance(item, Mapping) and item.get("type") in ("text", "image", "file")
+        return item
+    kind = item.get("type") if isinstance(item, dict) else None
+    output = _OUTPUTS.get(kind) if isinstance(kind, str) else None
+    if output is None or not item.keys() <= output.model_fields.keys():
+        return None
+    try:
+        return output.model_validate(item)
+    except ValidationError:
+        return None
 
 
-def _plain(item: Any) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = item if isinstance(item, Mapping) else item.model_dump()
-    return found
+def _block(output: _Output) -> Content:
+    if isinstance(output, ToolOutputText):
+        return TextContent(text=output.text)
+    if isinstance(output, ToolOutputImage):
+        address, name = output.image_url, "image"
+        held = held_by(address or "")
+        mime = "image/png"
+    else:
+        address, name = output.file_url, output.filename or "file"
+        held = held_by(output.file_data or address or "")
+        mime = mimetypes.guess_type(name)[0] or _BYTES
+        if held is None and output.file_data is not None:
+            return _medium(output.file_data, mime, name)
+    if held is None:
+        return ResourceLink(uri=address or output.file_id or "", name=name)
+    return _medium(held.data, held.mime or mime, name)
 
 
-def _block(item: Mapping[str, Any]) -> Content:
-    if item["type"] == "text":
-        return TextContent(text=str(item.get("text", "")))
-    address = str(item.get("image_url") or item.get("file_url") or "")
-    data = item.get("file_data")
-    if address.startswith("data:") and "," in address:
-        head, data = address.split(",", 1)
-        mime = head.removeprefix("data:").split(";", 1)[0] or "image/png"
+def _medium(data: str, mime: str, name: str) -> Content:
+    if mime.startswith("image/"):
         return ImageContent(data=data, mime_type=mime)
-    if isinstance(data, str):
-        name = item.get("filename") or "file"
-        mime = "application/octet-stream"
-        return EmbeddedResource(resource={"uri": f"file:{name}", "mimeType": mime, "blob": data})
-    return ResourceLink(uri=address or str(item.get("file_id", "")), name=str(item["type"]))
+    if mime.startswith("audio/"):
+        return AudioContent(data=data, mime_type=mime)
+    return EmbeddedResource(resource={"uri": f"file:{name}", "mimeType": mime, "blob": data})
 
 
 def to_openai_agents(
@@ -287,7 +321,7 @@ def _output(block: Content) -> Any:
     if "blob" not in resource:
         return ToolOutputText(text=str(resource.get("text", "")))
     name = str(resource.get("uri", "")).rpartition("/")[2].removeprefix("file:") or "file"
-    return _file(str(resource.get("mimeType", "application/octet-stream")), resource["blob"], name)
+    return _file(str(resource.get("mimeType", _BYTES)), resource["blob"], name)
 
 
 def _file(mime: str, data: str, name: str) -> ToolOutputFileContent:

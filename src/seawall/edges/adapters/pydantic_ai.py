@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 from pydantic_ai import exceptions, messages
-from pydantic_ai.messages import BinaryContent, ToolReturn
+from pydantic_ai.messages import BinaryContent, FileUrl, ToolReturn
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.tools import RunContext, ToolDefinition
 from pydantic_ai.tools import Tool as FunctionTool
@@ -64,6 +64,11 @@ _ENDS = tuple(
     for name in ("UsageLimitExceeded", "RunCancelled", "SkipToolExecution")
     if (found := getattr(exceptions, name, None)) is not None
 )
+_UPLOADED: tuple[Any, ...] = tuple(
+    filter(None, [getattr(messages, "UploadedFile", None)])  # not in the first versions
+)
+_MEDIA = ("binary", "image-url", "audio-url", "document-url", "video-url", "uploaded-file")
+"""The `kind` that the schemas of media name."""
 CONTROL_FLOW: tuple[type[BaseException], ...] = (*_ASKS, *_ENDS)
 """What a tool raises to talk to its agent, and not because it failed."""
 
@@ -112,7 +117,7 @@ def _tool(source: AbstractToolset[Any], found: ToolsetTool[Any]) -> Tool:
         description=declared.description or "",
         input_schema=declared.parameters_json_schema,
         executor=Runner(source, found),
-        output_schema=_object(getattr(declared, "return_schema", None)),
+        output_schema=_promise(getattr(declared, "return_schema", None)),
         annotations=_annotations(declared.metadata),
         risk=Risk.HIGH if declared.kind == "unapproved" else None,
         execution="sequential" if declared.sequential else "parallel",
@@ -122,9 +127,13 @@ def _tool(source: AbstractToolset[Any], found: ToolsetTool[Any]) -> Tool:
     )
 
 
-def _object(schema: Any) -> Any:
-    is_object = isinstance(schema, Mapping) and schema.get("type") == "object"
-    return schema if is_object else None
+def _promise(schema: Any) -> Any:
+    """The schema of what a tool returns, if that is an object of data and no medium."""
+    if not isinstance(schema, Mapping) or schema.get("type") != "object":
+        return None
+    kind = (schema.get("properties") or {}).get("kind")
+    said = kind.get("const") if isinstance(kind, Mapping) else None
+    return None if said in _MEDIA else schema
 
 
 def _annotations(metadata: Mapping[str, Any] | None) -> Annotations:
@@ -255,12 +264,14 @@ def _parts(returned: Any) -> tuple[tuple[Content, ...], Any]:
 
 
 def _is_medium(item: Any) -> bool:
-    return isinstance(item, BinaryContent) or hasattr(item, "url")
+    return isinstance(item, (BinaryContent, FileUrl, *_UPLOADED))
 
 
 def _medium(item: Any) -> Content:
+    if isinstance(item, FileUrl):
+        return ResourceLink(uri=item.url, name=str(getattr(item, "kind", "file")))
     if not isinstance(item, BinaryContent):
-        return ResourceLink(uri=str(item.url), name=str(getattr(item, "kind", "file")))
+        return ResourceLink(uri=str(item.file_id), name="file")
     data, mime = base64.b64encode(item.data).decode(), item.media_type
     if mime.startswith("image/"):
         return ImageContent(data=data, mime_type=mime)
