@@ -85,7 +85,7 @@ class Invocation(msgspec.Struct, eq=False):
     idempotency_key: str | None = None
     on_progress: Progress | None = None
     passage: Any = None
-    """What hooks leave of its reports; None where no hook looks at results."""
+    """What hooks leave of its reports; None where no hook looks at them."""
     reports: Any = None
     """What is reported, on its way to who listens; made at the first report."""
 
@@ -330,7 +330,6 @@ _OF_ALL_ATTEMPTS = (
     "key",
     "leftovers",
     "mended",
-    "on_partial",
     "on_progress",
     "outer",
     "own_of",
