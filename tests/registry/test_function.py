@@ -22,6 +22,7 @@ from seawall import (
     tool,
 )
 from seawall.contract.decision import Prepared
+from seawall.contract.tool import ImpliedCheck
 from seawall.registry.function import Doc
 from seawall.testing import scripted
 
@@ -438,3 +439,67 @@ def test_a_function_that_takes_any_name_ignores_none() -> None:
 
     assert isinstance(prepared, Prepared)
     assert prepared.ignored == ()
+
+
+async def test_a_default_may_be_a_field_as_in_pydantic() -> None:
+    @tool
+    async def search(
+        text: str = pydantic.Field(min_length=2),
+        limit: int = pydantic.Field(5, ge=1, le=100, description="How many."),
+        tags: list[str] = pydantic.Field(default_factory=lambda: ["all"], max_length=2),  # noqa: B008  # as pydantic has it
+        size: Annotated[float, pydantic.Field(le=9)] = pydantic.Field(1, alias="other"),
+        lang: Annotated[str, pydantic.Field(default="en")] = "de",
+    ) -> str:
+        """Search."""
+        return f"{text} {limit} {tags} {size} {lang}"
+
+    assert search.input_schema["required"] == ["text"]
+    limit = search.input_schema["properties"]["limit"]
+    assert limit == {
+        "type": "integer",
+        "default": 5,
+        "minimum": 1,
+        "maximum": 100,
+        "description": "How many.",
+    }
+    pipeline = Pipeline([search])
+
+    assert (await pipeline.call("search", {"text": "ab"})).text == "ab 5 ['all'] 1 de"
+    given = {"text": "ab", "limit": 7, "tags": ["x"], "size": 2}
+    assert (await pipeline.call("search", given)).text == "ab 7 ['x'] 2.0 de"
+    for wrong in ({"limit": 0}, {"tags": ["a", "b", "c"]}, {"size": 10}, {"text": "a"}):
+        result = await pipeline.call("search", {"text": "ab", **wrong})
+        assert result.failure is not None
+        assert [issue.path for issue in result.failure.issues] == [f"/{next(iter(wrong))}"]
+
+
+async def test_what_a_field_makes_anew_is_shared_by_no_calls() -> None:
+    @tool
+    async def add(one: str, to: list[str] = pydantic.Field(default_factory=list)) -> str:  # noqa: B008  # as pydantic has it
+        """Add."""
+        to.append(one)
+        return ",".join(to)
+
+    pipeline = Pipeline([add])
+    assert [(await pipeline.call("add", {"one": one})).text for one in "ab"] == ["a", "b"]
+
+
+async def test_a_default_inside_of_a_hint_holds() -> None:
+    @tool
+    async def count(limit: Annotated[int, pydantic.Field(default=5, ge=1)]) -> int:
+        """Count."""
+        return limit
+
+    assert (await Pipeline([count]).call("count", {})).text == "5"
+    assert "required" not in count.input_schema
+
+
+async def test_such_a_default_is_bound_without_asking_pydantic() -> None:
+    @tool
+    async def count(limit: int = pydantic.Field(5, ge=1)) -> int:
+        """Count."""
+        return limit
+
+    assert isinstance(count.check, ImpliedCheck)
+    assert (await Pipeline([count]).call("count", {})).text == "5"
+    assert (await Pipeline([count]).call("count", {"limit": 2})).text == "2"

@@ -87,6 +87,7 @@ class _Signature:
         self._function = function
         hints = _hints(name, function)
         parameters, self._context = _parameters(name, function, hints)
+        parameters, hints = _said_by_fields(parameters, hints)
         model = _model(name, parameters, hints, doc)
         self._validate = model.__pydantic_validator__.validate_python
         self._names = [(field, info.alias) for field, info in model.model_fields.items()]
@@ -103,7 +104,12 @@ class _Signature:
         try:
             found = self._validate(arguments)
         except self._invalid as error:
-            return None, tuple(issue_of(fault) for fault in error.errors(include_url=False))
+            return None, tuple(
+                issue_of(fault)
+                for fault in error.errors(
+                    include_url=False, include_context=False, include_input=False
+                )
+            )
         # Each field as it is: `model_dump` would turn nested models back into mappings.
         fields = found.__dict__
         values = Bound()
@@ -204,6 +210,25 @@ def _parameters(
     return found, context
 
 
+def _said_by_fields(
+    parameters: list[inspect.Parameter], hints: dict[str, Any]
+) -> tuple[list[inspect.Parameter], dict[str, Any]]:
+    """Read `x: int = Field(5, ge=1)` as pydantic does: such a default says more than a value."""
+    from pydantic.fields import FieldInfo  # noqa: PLC0415  # as above
+
+    read, hints = [], {**hints}
+    for parameter in parameters:
+        field = parameter.default
+        if not isinstance(field, FieldInfo):
+            read.append(parameter)
+            continue
+        hints[parameter.name] = typing.Annotated[hints.get(parameter.name, Any), field]
+        # What is made anew each time, pydantic makes by what the hint says now.
+        is_value = field.default_factory is None and not field.is_required()
+        read.append(parameter.replace(default=field.default if is_value else parameter.empty))
+    return read, hints
+
+
 def _model(
     name: str, parameters: list[inspect.Parameter], hints: Mapping[str, Any], doc: Doc
 ) -> Any:
@@ -226,9 +251,9 @@ def _model(
         said = doc.parameters.get(parameter.name)
         if said and not _is_described(hint):
             hint = typing.Annotated[hint, Field(description=said)]
-        default = ... if parameter.default is parameter.empty else parameter.default
         # By an alias: `schema`, `copy` or `_x` cannot be the name of a field itself.
-        fields[f"p{len(fields)}"] = (hint, Field(default, alias=parameter.name))
+        default = {} if parameter.default is parameter.empty else {"default": parameter.default}
+        fields[f"p{len(fields)}"] = (hint, Field(**default, alias=parameter.name))
     config = ConfigDict(extra=extra, arbitrary_types_allowed=False, protected_namespaces=())
     try:
         base = type(
