@@ -225,3 +225,25 @@ def test_names_match_as_in_the_check(pattern: str, name: str, matches: bool) -> 
 
     assert subschemas.matches(pattern, name) is matches
     assert subschemas.matches(pattern, name) is matches
+
+
+def test_what_only_asserts_is_checked_without_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    node = {"type": "string", "maxLength": 2, "title": "Short"}
+    root = {"properties": {"a": node, "b": {"$ref": "#/properties/a"}}}
+    monkeypatch.setattr(jsonschema_rs, "Registry", None)  # nothing is put into one
+
+    check = subschemas_of(root).accepts(node)
+
+    assert check("ab")
+    assert not check("abc")
+    assert not check(1)
+
+
+@pytest.mark.parametrize(("draft", "accepts_three"), [("draft-04", False), ("draft-07", True)])
+def test_what_only_asserts_is_read_in_its_draft(draft: str, accepts_three: bool) -> None:
+    node = {"type": "integer", "minimum": 1}
+    root = {"$schema": f"http://json-schema.org/{draft}/schema#", "properties": {"a": node}}
+
+    assert accepts(root, node, 3.0) is accepts_three
+    assert accepts(root, node, 3)
+    assert not accepts(root, node, 0)

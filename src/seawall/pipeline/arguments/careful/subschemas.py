@@ -51,6 +51,12 @@ _SINGLES = (
 )
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _REMARKS = {"type", "title", "description", "default", "examples", "deprecated", "$comment"}
+_ASSERTING = _REMARKS | {
+    *("enum", "const", "minLength", "maxLength", "pattern", "format", "uniqueItems", "multipleOf"),
+    *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minItems", "maxItems"),
+    *("minProperties", "maxProperties", "readOnly", "writeOnly"),
+}
+"""What says nothing of parts and refers to nothing."""
 _UNUSABLE = (ValueError, jsonschema_rs.ReferencingError)
 _OLD = ("draft-03", "draft-04", "draft-06", "draft-07")
 
@@ -133,9 +139,18 @@ class Subschemas:
 
     def _compile(self, node: dict[str, Any]) -> Check:
         place = self._nodes.get(id(node))
-        if place is None or self._registry is None:
+        if place is None:
+            return _anything
+        if self._is_of_one_draft and _ASSERTING.issuperset(node):
+            return self._compiled(node) or _anything  # it needs nothing of the rest
+        if self._registry is None:
             return _anything
         return self._by_address.at(_address(place))
+
+    @cached_property
+    def _is_of_one_draft(self) -> bool:
+        """Whether all of it is read as what names no draft is read."""
+        return not any("$schema" in place.schema for place in list(self._nodes.values()))
 
     @cached_property
     def _by_address(self) -> Checks:
