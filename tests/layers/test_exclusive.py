@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.waiting import until_idle
 
 import seawall
 from seawall.contract.failure import FailureCode
@@ -451,7 +452,7 @@ async def test_an_argument_that_is_not_given_stands_for_its_default(
         nonlocal now, most
         now += 1
         most = max(most, now)
-        await asyncio.sleep(0.01)
+        await until_idle()
         now -= 1
 
     pipeline = seawall.Pipeline([edit])

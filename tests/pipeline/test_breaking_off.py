@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from tests.waiting import until_idle
 
 from seawall import Annotations, FallbackPolicy, Pipeline, Policies, RunPolicy, ToolContext, tool
 from seawall.pipeline.breaking_off import had_begun, note_begun
@@ -61,7 +62,7 @@ async def test_a_call_that_was_cancelled_while_it_waited_had_not_begun(policy: A
     first = asyncio.ensure_future(_caught(pipeline, "pay"))
     await house.begun.wait()
     waiting = asyncio.ensure_future(_caught(pipeline, "pay"))
-    await asyncio.sleep(0.01)
+    await until_idle()
 
     assert not had_begun(await _cancelled(waiting))
     assert had_begun(await _cancelled(first))
@@ -73,7 +74,7 @@ async def test_a_tool_had_begun_although_what_it_calls_still_waited() -> None:
     first = asyncio.ensure_future(_caught(pipeline, "pay"))
     await house.begun.wait()
     outer = asyncio.ensure_future(_caught(pipeline, "read"))
-    await asyncio.sleep(0.01)
+    await until_idle()
 
     assert had_begun(await _cancelled(outer))
     await _cancelled(first)

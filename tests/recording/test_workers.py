@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from tests.waiting import waited
 
 from seawall import ConfigurationError, Metrics
 
@@ -199,10 +200,7 @@ def test_a_circuit_that_is_open_in_one_worker_is_seen_by_asking_the_other(tmp_pa
 def test_gauges_are_written_without_anybody_asking(tmp_path: Path) -> None:
     with workers(2, tmp_path) as [one, other]:
         other.do("call broken 2")
-        other.do("python import time; time.sleep(1.5)")
-        found = one.scrape()
-
-    assert at(found, "seawall_breaker_state", tool="broken", state="open") == 1
+        waited(lambda: at(one.scrape(), "seawall_breaker_state", tool="broken", state="open") == 1)
 
 
 def test_of_tokens_the_least_is_shown(tmp_path: Path) -> None:

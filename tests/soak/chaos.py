@@ -380,6 +380,11 @@ class Outages:
             self.both_paused,
         ]
 
+    @property
+    def are_complete(self) -> bool:
+        """Whether each kind was there."""
+        return len(self.done) == len(self._kinds)
+
     def happen(self, cycle: int) -> None:
         kind = self._kinds[cycle % len(self._kinds)]
         kind()
@@ -435,7 +440,7 @@ async def soak(
     cycle_s: float,
     say: Callable[[str], object] = lambda _: None,
 ) -> Report:
-    """Run cycles until the time is over, then compare the books."""
+    """Run cycles until the time is over and all has happened once, then compare the books."""
     began = time.monotonic()
     held: list[Held] = []
     async with world.state, world.shared, world.pipeline:
@@ -443,7 +448,7 @@ async def soak(
         params = [{"name": "n", "required": True}]
         definition = {"id": "shortcut.look", "name": "Look", "params": params, "steps": steps}
         await world.shortcuts.define(definition)
-        while time.monotonic() - began < seconds:
+        while time.monotonic() - began < seconds or not outages.are_complete:
             failing = asyncio.ensure_future(_after(cycle_s * 0.25, outages, len(held)))
             await world.load(cycle_s)
             await failing

@@ -23,7 +23,7 @@ def run(minutes: float, cycle_s: float) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize(
     ("minutes", "cycle_s"),
-    [(1, 6), pytest.param(10, 15, marks=pytest.mark.long)],
+    [(0.4, 3), pytest.param(10, 15, marks=pytest.mark.long)],
     ids=["short", "long"],
 )
 def test_every_call_has_one_outcome_in_all_books_and_nothing_grows(

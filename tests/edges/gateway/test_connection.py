@@ -10,6 +10,7 @@ import pytest
 from tests.edges.gateway.serving import TOOLS, count_to, listening
 
 from seawall import Annotations, Pipeline, tool
+from seawall.edges.gateway import server
 from seawall.edges.gateway.connection import SLACK_BYTES, Connection
 
 HEAD = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
@@ -18,6 +19,12 @@ POST = (
     b"Transfer-Encoding: chunked\r\n\r\n"
 )
 PIECE = b"a" * 65_536
+
+
+@pytest.fixture(autouse=True)
+def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look for requests that do not come ten times a second, instead of once."""
+    monkeypatch.setattr(server, "TICKS_OF_A_LOOK", 1)
 
 
 async def _connected(base: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -143,7 +150,7 @@ async def test_a_request_that_came_is_waited_for_however_long_its_call_takes() -
     @tool(annotations=Annotations.for_reading())
     async def slow() -> str:
         """Take a while."""
-        await asyncio.sleep(2.5)
+        await asyncio.sleep(0.8)  # several looks
         return "done"
 
     body = b'{"tool": "slow"}'

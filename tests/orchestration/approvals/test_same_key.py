@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.orchestration.approvals.conftest import swap
+from tests.waiting import until_idle
 
 from seawall import ApprovalStatus, Pipeline, Session, ToolResult
 
@@ -90,7 +91,7 @@ async def test_whoever_goes_meanwhile_takes_back_no_request_of_an_earlier_call(
     async def slow(**options: Any) -> Any:
         found = await page(**options)
         reached.set()
-        await asyncio.sleep(0.01)
+        await until_idle()
         return found
 
     swap(store, "page", slow)
