@@ -167,6 +167,43 @@ async def test_sentinels_and_clusters_are_asked_in_the_same_way(how: object) -> 
         assert server.keys() == ["seawall:bucket:k"]
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [
+        "hello",
+        "",
+        "1 2 3",
+        "nan 1 10 60000000",
+        "inf 1 10 60000000",
+        "1 1 0 60",
+        "-5 1 10 60",
+        b"\xff",
+    ],
+)
+async def test_what_is_there_and_is_no_bucket_begins_anew(
+    shared: Shared, server: Server, odd: str | bytes
+) -> None:
+    server.client.set("seawall:bucket:k", odd)
+
+    taken = [await take(shared, 2, 3_600) for _ in range(3)]
+
+    assert [one.granted for one in taken] == [True, True, False]
+    assert taken[0].left == 1
+
+
+async def test_a_bucket_of_another_type_begins_anew_and_the_store_goes_on(
+    shared: Shared, server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.client.lpush("seawall:bucket:k", "x")
+    await shared.buckets.give_back("k", 2, 3_600, 1)
+
+    taken = [await take(shared, 2, 3_600) for _ in range(3)]
+
+    assert [one.granted for one in taken] == [True, True, False]
+    assert shared.is_up
+    assert caplog.records == []
+
+
 async def test_the_bare_script_gives_what_the_store_makes_of_it(server: Server) -> None:
     client = redis.asyncio.Redis(port=server.port)
     answer = await client.eval(_SCRIPT, 1, "bare", 4, 1_000_000, 1)

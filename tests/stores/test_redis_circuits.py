@@ -50,6 +50,58 @@ async def test_a_circuit_that_opened_is_read_with_what_is_left(circuits: RedisCi
     assert 29 < await ask(circuits, "a") <= 30
 
 
+ODD = [
+    "hello",
+    "[1]",
+    "7",
+    '{"open":true}',
+    '{"changed":"z","open":true,"due":1e400,"cooldown":1e400,"kind":"","held":false}',
+    '{"changed":"z","open":1,"due":1,"cooldown":1,"kind":"","holder":"","lapse":0,"forget":1}',
+    b"\xff",
+]
+
+
+@pytest.mark.parametrize("odd", ODD)
+async def test_a_field_that_cannot_be_read_is_passed_over_and_said_once(
+    circuits: RedisCircuits, server: Server, odd: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.client.hset("seawall:circuits", "other", odd)
+    server.client.hset("seawall:circuits", b"\xff", odd)
+
+    await tell(circuits, "tripped")
+    found = [await circuits.read() for _ in range(3)]
+
+    assert [list(one or ()) for one in found] == [["t"]] * 3
+    assert [one.getMessage()[:8] for one in caplog.records] == ["2 fields"]
+
+
+@pytest.mark.parametrize("odd", ODD)
+async def test_a_circuit_whose_field_cannot_be_read_is_kept_anew(
+    circuits: RedisCircuits, server: Server, odd: Any
+) -> None:
+    for what in ("tripped", "held", "closed", "failed", "released"):
+        server.client.hset("seawall:circuits", "t", odd)
+        await tell(circuits, what)
+    server.client.hset("seawall:circuits", "t", odd)
+
+    assert await ask(circuits, "a") == 0
+    await tell(circuits, "failed")
+    assert (await seen(circuits)).is_open
+
+
+async def test_a_key_of_another_type_is_replaced_when_there_is_something_to_say(
+    circuits: RedisCircuits, shared: Shared, server: Server
+) -> None:
+    server.client.set("seawall:circuits", "hello")
+    before = await circuits.read()
+
+    await tell(circuits, "tripped")
+
+    assert before == {}
+    assert (await seen(circuits)).is_open
+    assert shared.is_up
+
+
 async def test_a_second_opening_does_not_put_off_the_first(circuits: RedisCircuits) -> None:
     await tell(circuits, "tripped")
     first = await seen(circuits)

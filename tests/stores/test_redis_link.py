@@ -108,6 +108,19 @@ async def test_what_the_server_refuses_is_no_answer(link: RedisLink) -> None:
     assert (await asked(link))[0] == b"said"
 
 
+async def test_a_server_that_refuses_what_is_asked_is_not_up_and_down_with_every_call(
+    link: RedisLink, caplog: pytest.LogCaptureFixture
+) -> None:
+    await until_up(link)
+
+    with caplog.at_level(logging.WARNING, "seawall"):
+        for _ in range(40):
+            await asked(link, "wrong")
+            await asyncio.sleep(0.01)
+
+    assert len([one for one in caplog.records if "serve" in one.getMessage()]) <= 4
+
+
 async def test_who_only_waits_for_others_does_not_take_the_server_for_gone(
     server: Server,
 ) -> None:

@@ -1,7 +1,8 @@
 """Token buckets in a Redis or Valkey: one script, one round trip, the server's clock.
 
 A bucket is one text, `tokens stamp capacity period`: how many there were at a time in µs, and the
-rate they fill at since. It is forgotten when it is full, which is what a forgotten one is.
+rate they fill at since. It is forgotten when it is full, which is what a forgotten one is. What is
+there under its name and is no bucket, or not of this type, is taken for a forgotten one too.
 """
 
 from __future__ import annotations
@@ -17,11 +18,22 @@ _SCRIPT = """
 local capacity, period, cost = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
-local kept = redis.call('GET', KEYS[1])
+local kept = redis.pcall('GET', KEYS[1])
+if type(kept) == 'table' then
+  if not string.find(kept.err, 'WRONGTYPE', 1, true) then return kept end
+  kept = false
+end
+local function number(text)
+  local found = tonumber(text or '')
+  return found and found >= 0 and found < 1e18 and found or nil
+end
 local tokens, settled = capacity, true
+local was, stamp, cap, per
 if kept then
-  local was, stamp, cap, per = string.match(kept, '^(%S+) (%S+) (%S+) (%S+)$')
-  was, stamp, cap, per = tonumber(was), tonumber(stamp), tonumber(cap), tonumber(per)
+  was, stamp, cap, per = string.match(kept, '^(%S+) (%S+) (%S+) (%S+)$')
+  was, stamp, cap, per = number(was), number(stamp), number(cap), number(per)
+end
+if was and stamp and cap and per and cap > 0 and per > 0 then
   -- A clock that was set back gives nobody more; time goes on from there.
   tokens = math.min(was + math.max(now - stamp, 0) * cap / per, cap)
   settled = stamp <= now and cap == capacity and per == period

@@ -3,6 +3,9 @@
 A field is a circuit that is open, or was a moment ago; what is closed for longer has none. The
 script decides which process may probe, so that one does for all. One that was opened by hand has
 its field for a week, and longer while a process is there that knows of it.
+
+A field that cannot be read, as another version or somebody else may have written it, is passed over
+as if it were not there, and so is a key of another type: the other circuits are served as ever.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from seawall.contract.circuit_news import CircuitSeen
+from seawall.pipeline.foreign import log
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,13 +29,36 @@ local key, what, name, process = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 local left, length, kind = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-if what == 'read' then
-  return {tostring(now), redis.call('HGETALL', key)}
+
+local is_odd = false
+local function asked(...)
+  local answer = redis.pcall(...)
+  if type(answer) ~= 'table' or not answer.err then return answer end
+  if not string.find(answer.err, 'WRONGTYPE', 1, true) then return redis.call(...) end
+  is_odd = true
+  return false
+end
+local function record(text)
+  local is_json, found = pcall(cjson.decode, text or '')
+  if not is_json or type(found) ~= 'table' then return false end
+  for _, field in ipairs({'due', 'cooldown', 'lapse', 'forget'}) do
+    local value = found[field]
+    if type(value) ~= 'number' or not (value >= 0 and value < 1e15) then return false end
+  end
+  for _, field in ipairs({'changed', 'kind', 'holder'}) do
+    if type(found[field]) ~= 'string' then return false end
+  end
+  return type(found.open) == 'boolean' and found
 end
 
-local kept = redis.call('HGET', key, name)
-local one = kept and cjson.decode(kept)
+if what == 'read' then
+  return {tostring(now), asked('HGETALL', key) or {}}
+end
+
+local one = record(asked('HGET', key, name))
 local function save()
+  if is_odd then redis.call('DEL', key) end
+  is_odd = false
   local keep = one.held and 604800000 or one.cooldown * 2 + 600000
   one.forget = now + keep
   redis.call('HSET', key, name, cjson.encode(one))
@@ -42,9 +69,10 @@ local function change(open)
          kind = kind, holder = '', lapse = 0, held = false}
 end
 local function open()
-  local flat = redis.call('HGETALL', key)
+  local flat = asked('HGETALL', key) or {}
   for place = 2, #flat, 2 do
-    if cjson.decode(flat[place]).forget <= now then redis.call('HDEL', key, flat[place - 1]) end
+    local other = record(flat[place])
+    if other and other.forget <= now then redis.call('HDEL', key, flat[place - 1]) end
   end
   change(true)
   save()
@@ -107,6 +135,7 @@ class RedisCircuits:
     def __init__(self, link: RedisLink, prefix: str) -> None:
         self._link = link
         self._key = f"{prefix}:circuits"
+        self._unread = 0
         link.script(_NAME, _SCRIPT)
 
     async def ask(self, name: str, process: str, cooldown_s: float) -> float | None:
@@ -131,10 +160,21 @@ class RedisCircuits:
         if answer is None:
             return None
         now, flat = float(answer[0]), answer[1]
-        return {
-            name.decode(): _seen(msgspec.json.decode(kept, type=_Kept), now)
-            for name, kept in zip(flat[::2], flat[1::2], strict=True)
-        }
+        found = [_read(*one, now) for one in zip(flat[::2], flat[1::2], strict=True)]
+        seen = dict(one for one in found if one is not None)
+        self._told_of_unread(len(found) - len(seen))
+        return seen
+
+    def _told_of_unread(self, count: int) -> None:
+        """Say once that there are some, and once more when there are more."""
+        if count > self._unread:
+            log.warning(
+                "%d fields of %s in the shared store cannot be read and are passed over: another"
+                " version, or somebody else, has written them",
+                count,
+                self._key,
+            )
+        self._unread = count
 
     async def _run(
         self,
@@ -147,6 +187,16 @@ class RedisCircuits:
     ) -> Any:
         left, cooldown = math.ceil(left_s * 1000), math.ceil(cooldown_s * 1000)
         return await self._link.ask(_NAME, self._key, (what, name, process, left, cooldown, kind))
+
+
+def _read(name: bytes, text: bytes, now: float) -> tuple[str, CircuitSeen] | None:
+    """Read a field; None if it is none of ours."""
+    try:
+        kept = msgspec.json.decode(text, type=_Kept)
+        sound = math.isfinite(kept.due) and 0 <= kept.cooldown < math.inf
+        return (name.decode(), _seen(kept, now)) if sound else None
+    except (msgspec.MsgspecError, ValueError):
+        return None
 
 
 def _seen(kept: _Kept, now: float) -> CircuitSeen:

@@ -5,7 +5,8 @@
                                └─ none ──▶ down         └────── pinged in the background ──────┘
 
 While it is down nobody asks: that costs nothing and takes no time. A task in the background knocks
-until the server serves, at least once a second.
+until the server serves, at least once a second. One that takes a knock and refuses what is asked is
+down for a second each time, so that it is not up and down, and said to be, with every call.
 """
 
 from __future__ import annotations
@@ -104,6 +105,8 @@ class RedisLink:
     def forget_loop(self) -> None:
         """Begin anew in another loop; connections of a loop that is gone are left to it."""
         self._state = "new"
+        self._served_at = -_LONGEST_PAUSE_S
+        self._is_fickle = False
         self._client: Any = None
         self._closers: list[Callable[[], Any]] = []
         self._scripts: dict[str, Callable[..., Any]] = {}
@@ -153,6 +156,7 @@ class RedisLink:
     def _lost(self, said: str) -> None:
         if self._state == "up":
             self._state = "down"
+            self._is_fickle = self._clock.now() - self._served_at < _LONGEST_PAUSE_S
             log.warning(
                 "the shared store %s does not serve (%s); limits and circuits are this process's"
                 " own until it does",
@@ -167,6 +171,8 @@ class RedisLink:
 
     async def _knock(self) -> None:
         pause_s = _FIRST_PAUSE_S
+        if self._is_fickle:
+            await self._clock.sleep(_LONGEST_PAUSE_S)
         while (failed := await self._greeted()) is not None:
             if self._state == "new":
                 self._state = "down"
@@ -178,6 +184,7 @@ class RedisLink:
         if self._state == "down":
             log.warning("the shared store %s serves again", self.address.shown)
         self._state = "up"
+        self._served_at = self._clock.now()
         self._was_tried.set()
 
     async def _greeted(self) -> str | None:

@@ -509,3 +509,19 @@ async def test_a_circuit_learns_the_kind_of_failure_too(world: World) -> None:
     await world.later(POLL_S)
 
     assert world.all[1].circuit.last_error == "OSError"
+
+
+async def test_a_reading_that_fails_is_not_the_last(world: World) -> None:
+    read = world.store.read
+
+    async def fails() -> Any:
+        raise ValueError("of another version")
+
+    world.store.read = fails  # type: ignore[method-assign]  # for a while
+    await world.later(3 * POLL_S)
+    world.store.read = read  # type: ignore[method-assign]  # as it was
+
+    await world.all[0].trip()
+    await world.later(2 * POLL_S)
+
+    assert world.states == ["open", "open", "open"]

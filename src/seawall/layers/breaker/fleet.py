@@ -16,6 +16,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Protocol
 
 from seawall.contract.circuit_news import CircuitNews, CircuitSeen
+from seawall.pipeline.foreign import guarded_async
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
@@ -174,8 +175,12 @@ class Fleet:
 
     async def _read(self) -> None:
         while not self._is_closed:
-            await self._look()
+            await guarded_async("shared circuits could not be read", self._look, self._not_seen)
             await self._clock.sleep(POLL_S)
+
+    def _not_seen(self, _: BaseException) -> None:
+        """Go on after a reading that failed: nobody would begin the next."""
+        self._has_missed = True
 
     async def _look(self) -> None:
         seen = await self._store.read()
