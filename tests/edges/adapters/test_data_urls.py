@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from seawall.edges.adapters._data_urls import Held, held_by
+from seawall.edges.adapters._data_urls import Held, bytes_of, held_by
 
 
 @pytest.mark.parametrize(
@@ -25,3 +27,21 @@ def test_what_an_address_holds_is_read_as_base64_with_its_type(
     address: str, held: Held | None
 ) -> None:
     assert held_by(address) == held
+
+
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        ("aGk=", b"hi"),
+        ("aG\r\nk=\n", b"hi"),
+        ("", b""),
+        ("!!", None),
+        ("not base64!!!", None),
+        ("aGk", None),
+        ("\u00e9", None),
+        (None, None),
+        (7, None),
+    ],
+)
+def test_base64_is_read_or_known_to_be_none(data: Any, found: bytes | None) -> None:
+    assert bytes_of(data) == found

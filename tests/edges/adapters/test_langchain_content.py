@@ -15,6 +15,7 @@ from seawall.contract.content import (
     ResourceLink,
     TextContent,
 )
+from seawall.edges.adapters._data_urls import unreadable
 from seawall.edges.adapters._langchain_content import content_for, content_of
 
 DATA_URL = "data:image/jpeg;base64,AAAA"
@@ -96,6 +97,16 @@ def test_what_is_no_medium_is_text(given: Any, texts: list[str]) -> None:
         (
             [EmbeddedResource(resource={"uri": "file:a", "text": "b"})],
             [{"type": "text", "text": "b"}],
+        ),
+        (
+            [
+                ImageContent(data="A", mime_type="image/png"),
+                EmbeddedResource(resource={"uri": "file:a", "blob": 7}),
+            ],
+            [
+                {"type": "text", "text": unreadable("image/png")},
+                {"type": "text", "text": unreadable("application/octet-stream")},
+            ],
         ),
         (
             [EmbeddedResource(resource={"uri": "file:a", "blob": "AAAA"})],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from datetime import date
 from typing import Any
 
 import pytest
@@ -38,6 +40,35 @@ BLOCKS: list[Content] = [
 @pytest.mark.parametrize("block", BLOCKS)
 def test_each_block_comes_back_as_it_was(block: Content) -> None:
     assert content_of(content_for(ToolResult(content=(block,)))) == (block,)
+
+
+@pytest.mark.parametrize(
+    ("block", "said"),
+    [
+        (EmbeddedResource(resource={"text": "t"}), TextContent(text="t")),
+        (
+            EmbeddedResource(resource={"blob": "AAAA"}),
+            TextContent(text='{"type":"resource","resource":{"blob":"AAAA"}}'),
+        ),
+        (TextContent(text="t", annotations={"priority": "high"}), TextContent(text="t")),
+        (
+            ImageContent(data="AAAA", mime_type="image/png", annotations={"audience": [7]}),
+            ImageContent(data="AAAA", mime_type="image/png"),
+        ),
+    ],
+)
+def test_a_block_that_the_protocol_does_not_take_is_said_as_well_as_it_can_be(
+    block: Content, said: Content
+) -> None:
+    assert content_of(content_for(ToolResult(content=(block,)))) == (said,)
+
+
+def test_metadata_is_plain_data() -> None:
+    meta = meta_for(ToolResult(metadata={"when": date(2026, 1, 2), "n": float("nan")}))
+
+    assert meta is not None
+    assert (meta["when"], meta["n"]) == ("2026-01-02", None)
+    json.dumps(meta_for(ToolResult(metadata={"o": object()})), allow_nan=False)
 
 
 def test_a_failure_is_said_in_full_beside_pictures_of_the_tool() -> None:

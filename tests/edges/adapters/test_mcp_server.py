@@ -13,6 +13,7 @@ import seawall
 from seawall import (
     Annotations,
     Answer,
+    EmbeddedResource,
     ImageContent,
     Pipeline,
     Policies,
@@ -21,6 +22,7 @@ from seawall import (
     TextContent,
     Tool,
     ToolContext,
+    ToolResult,
     to_mcp_server,
 )
 from seawall.testing import FixedChance
@@ -130,6 +132,31 @@ async def test_what_is_no_object_is_promised_to_those_alone_who_can_take_it(
 
     assert listed.output_schema == declared
     assert (found.is_error, found.structured_content) == (False, sent)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ToolResult(content=(EmbeddedResource(resource={"text": "t"}),)),
+        ToolResult(content=(TextContent(text="t", annotations={"priority": "high"}),)),
+        ToolResult(content=(TextContent(text="t"),), metadata={"o": object()}),
+    ],
+    ids=["resource", "annotations", "metadata"],
+)
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+async def test_what_the_protocol_does_not_take_makes_no_error_of_a_call_that_ran(
+    given: ToolResult, mode: str
+) -> None:
+    async def odd(*_: Any) -> ToolResult:
+        return given
+
+    pipeline = Pipeline([Tool("odd", "Odd.", {}, odd)])
+
+    async with Client(to_mcp_server(pipeline), mode=mode) as client:
+        found = await client.call_tool("odd", {})
+
+    assert [block.text for block in found.content if block.type == "text"] == ["t"]
+    assert not found.is_error
 
 
 async def test_progress_arrives_in_order_before_the_result() -> None:

@@ -45,6 +45,7 @@ from seawall import (
     Session,
     TextContent,
     ToolContext,
+    ToolResult,
     to_openai_agents,
     wrap,
 )
@@ -242,6 +243,24 @@ async def test_data_that_has_a_type_of_its_own_is_data(given: Any) -> None:
 
     assert result.structured_content == given
     assert json.loads(result.text) == given
+
+
+async def test_a_medium_that_cannot_be_read_is_said_so_and_not_sent() -> None:
+    unreadable: list[Content] = [
+        ImageContent(data="no base64!", mime_type="image/png"),
+        AudioContent(data="A", mime_type="audio/wav"),
+        EmbeddedResource(resource={"uri": "file:a", "mimeType": "application/pdf", "blob": "A"}),
+    ]
+
+    async def odd(*_: Any) -> ToolResult:
+        return ToolResult(content=(*unreadable, ImageContent(data="AAAA", mime_type="image/png")))
+
+    pipeline = Pipeline([seawall.Tool("odd", "", {}, odd)])
+
+    found = await outputs(to_openai_agents(pipeline), ("odd", {}, "c1"))
+
+    assert [one["type"] for one in found["c1"]] == ["input_text"] * 3 + ["input_image"]
+    assert "image/png that cannot be read" in found["c1"][0]["text"]
 
 
 async def test_what_a_tool_promises_as_data_is_data_whatever_its_type() -> None:

@@ -42,8 +42,10 @@ import seawall
 from seawall import (
     Annotations,
     Answer,
+    AudioContent,
     BreakerPolicy,
     ConfigurationError,
+    EmbeddedResource,
     FailureCode,
     ImageContent,
     Pipeline,
@@ -192,6 +194,28 @@ async def test_media_are_known_by_what_they_are_and_not_by_an_address_in_them(
     assert not result.is_error
     assert result.content == tuple(expected)
     assert result.structured_content == structured
+
+
+async def test_a_medium_that_cannot_be_read_does_not_end_the_run() -> None:
+    unreadable: list[Any] = [
+        ImageContent(data="no base64!", mime_type="image/png"),
+        AudioContent(data="A", mime_type="audio/wav"),
+        EmbeddedResource(resource={"uri": "file:a", "mimeType": "application/pdf", "blob": "A"}),
+    ]
+
+    async def odd(*_: Any) -> ToolResult:
+        return ToolResult(content=tuple(unreadable))
+
+    found = await agent_of(Pipeline([seawall.Tool("odd", "", {}, odd)]), ("odd", {}, "c1")).run(
+        "go"
+    )
+
+    said = str(returns(found)["c1"].content)
+    assert [kind for kind in ("image/png", "audio/wav", "application/pdf") if kind in said] == [
+        "image/png",
+        "audio/wav",
+        "application/pdf",
+    ]
 
 
 async def test_an_agent_gets_data_with_an_address_as_its_tool_gave_it() -> None:

@@ -1,9 +1,10 @@
-"""Addresses that hold what they name (`data:image/png;base64,…`), as frameworks hand media on."""
+"""Media as text: base64, and addresses that hold what they name (`data:image/png;base64,…`)."""
 
 from __future__ import annotations
 
 import base64
-from typing import NamedTuple
+import binascii
+from typing import Any, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 
@@ -23,3 +24,16 @@ def held_by(address: str) -> Held | None:
     if "base64" not in map(str.lower, parameters):
         data = base64.b64encode(unquote_to_bytes(data)).decode()
     return Held(data, mime.lower() if "/" in mime else None)
+
+
+def bytes_of(data: Any) -> bytes | None:
+    """Read base64, however it is broken into lines; None if it is none."""
+    try:
+        return base64.b64decode("".join(data.split()), validate=True)
+    except (binascii.Error, ValueError, TypeError, AttributeError):
+        return None
+
+
+def unreadable(mime: str) -> str:
+    """What a model reads instead of a medium that a framework or its provider would not take."""
+    return f"[{mime or 'a medium'} that cannot be read: its data is no base64]"

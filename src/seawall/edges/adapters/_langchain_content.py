@@ -14,7 +14,7 @@ from seawall.contract.content import (
     ResourceLink,
     TextContent,
 )
-from seawall.edges.adapters._data_urls import held_by
+from seawall.edges.adapters._data_urls import bytes_of, held_by, unreadable
 
 _MEDIA = ("image", "image_url", "audio", "video", "file")
 
@@ -90,6 +90,8 @@ def _written(block: Content) -> dict[str, Any]:
         return kept
     if isinstance(block, (ImageContent, AudioContent)):
         kind = "image" if isinstance(block, ImageContent) else "audio"
+        if bytes_of(block.data) is None:
+            return {"type": "text", "text": unreadable(block.mime_type)}
         return {"type": kind, "base64": block.data, "mime_type": block.mime_type}
     if isinstance(block, ResourceLink):
         return {"type": "text", "text": f"{block.title or block.name}: {block.uri}"}
@@ -99,5 +101,7 @@ def _written(block: Content) -> dict[str, Any]:
 def _resource(resource: Mapping[str, Any]) -> dict[str, Any]:
     if "text" in resource:
         return {"type": "text", "text": str(resource["text"])}
-    mime = str(resource.get("mimeType") or "application/octet-stream")
-    return {"type": "file", "base64": resource.get("blob", ""), "mime_type": mime}
+    mime, data = str(resource.get("mimeType") or "application/octet-stream"), resource.get("blob")
+    if bytes_of(data) is None:
+        return {"type": "text", "text": unreadable(mime)}
+    return {"type": "file", "base64": data, "mime_type": mime}

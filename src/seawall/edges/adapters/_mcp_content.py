@@ -6,10 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from mcp_types import ContentBlock
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
-from seawall.contract.content import Content, TextContent, content_from_json, content_to_json
+from seawall.contract.content import (
+    Content,
+    EmbeddedResource,
+    TextContent,
+    content_from_json,
+    content_to_json,
+)
 from seawall.edges.adapters._bridge import Sending
+from seawall.pipeline.convert import data_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -43,7 +50,25 @@ def content_for(result: ToolResult) -> list[ContentBlock]:
     if result.failure is not None:
         media = [block for block in blocks if not isinstance(block, TextContent)]
         blocks = [TextContent(text=result.render()), *media]
-    return [_block.validate_python(content_to_json(block)) for block in blocks]
+    return [_fitting(block) for block in blocks]
+
+
+def _fitting(block: Content) -> ContentBlock:
+    """Write a block; one that the protocol's types do not take is text, as far as it says any.
+
+    The tool has run: an error of the request would have its client mend the arguments and call
+    again.
+    """
+    bare = msgspec.structs.replace(block, annotations=None, meta=None)
+    for one in (block, bare):
+        try:
+            return _block.validate_python(content_to_json(one))
+        except ValidationError:
+            pass
+    said = block.resource.get("text") if isinstance(block, EmbeddedResource) else None
+    if not isinstance(said, str):
+        said = msgspec.json.encode(content_to_json(bare)).decode()
+    return _block.validate_python({"type": "text", "text": said})
 
 
 ANY_SINCE = "2026-07-28"
@@ -77,8 +102,8 @@ def structured_for(result: ToolResult, version: str = "") -> Any:
 
 
 def meta_for(result: ToolResult) -> dict[str, Any] | None:
-    """What is for programs: the result's metadata, and the failure."""
-    meta: dict[str, Any] = dict(result.metadata or {})
+    """What is for programs, as plain data: the result's metadata, and the failure."""
+    meta: dict[str, Any] = dict(data_of(result.metadata or {}) or {})
     if result.failure is not None:
         meta[FAILURE] = failure_for(result.failure)
     return meta or None

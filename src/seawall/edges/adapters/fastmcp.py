@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -276,7 +275,7 @@ class PipelineMiddleware(Middleware):
         return ServedResult(
             content=content_for(result),
             structured_content=structured_for(result),
-            meta=json.loads(json.dumps(meta_for(result), default=str)),
+            meta=meta_for(result),
             is_error=result.is_error,
         )
 

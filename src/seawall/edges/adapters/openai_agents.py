@@ -32,13 +32,13 @@ from seawall.contract.failure import Failure, FailureCode, ToolFailed
 from seawall.contract.result import ToolResult
 from seawall.contract.tool import Tool
 from seawall.edges.adapters._bridge import Approvals, Bridge, Original, SessionOf
-from seawall.edges.adapters._data_urls import held_by
+from seawall.edges.adapters._data_urls import bytes_of, held_by, unreadable
 from seawall.pipeline.clock import SystemClock
 from seawall.pipeline.convert import parts_of
 from seawall.pipeline.foreign import first_line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from seawall.pipeline.context import ToolContext
 
@@ -311,17 +311,25 @@ def _written(content: Sequence[Content]) -> Any:
 def _output(block: Content) -> Any:
     if isinstance(block, TextContent):
         return ToolOutputText(text=block.text)
-    if isinstance(block, ImageContent):
-        return ToolOutputImage(image_url=f"data:{block.mime_type};base64,{block.data}")
-    if isinstance(block, AudioContent):
-        return _file(block.mime_type, block.data, "audio")
     if isinstance(block, ResourceLink):
         return ToolOutputText(text=f"{block.title or block.name}: {block.uri}")
-    resource = block.resource
+    if isinstance(block, EmbeddedResource):
+        return _resource(block.resource)
+    if bytes_of(block.data) is None:
+        return ToolOutputText(text=unreadable(block.mime_type))
+    if isinstance(block, ImageContent):
+        return ToolOutputImage(image_url=f"data:{block.mime_type};base64,{block.data}")
+    return _file(block.mime_type, block.data, "audio")
+
+
+def _resource(resource: Mapping[str, Any]) -> Any:
     if "blob" not in resource:
         return ToolOutputText(text=str(resource.get("text", "")))
+    mime = str(resource.get("mimeType") or _BYTES)
+    if bytes_of(resource["blob"]) is None:
+        return ToolOutputText(text=unreadable(mime))
     name = str(resource.get("uri", "")).rpartition("/")[2].removeprefix("file:") or "file"
-    return _file(str(resource.get("mimeType", _BYTES)), resource["blob"], name)
+    return _file(mime, resource["blob"], name)
 
 
 def _file(mime: str, data: str, name: str) -> ToolOutputFileContent:

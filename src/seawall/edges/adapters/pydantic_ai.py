@@ -36,6 +36,7 @@ from seawall.contract.failure import Failure, FailureCode, Issue, ToolFailed
 from seawall.contract.result import ToolResult
 from seawall.contract.tool import Check, Tool
 from seawall.edges.adapters._bridge import Approvals, Bridge, Original, Sending, SessionOf
+from seawall.edges.adapters._data_urls import bytes_of, unreadable
 from seawall.pipeline.clock import SystemClock
 from seawall.pipeline.convert import parts_of
 from seawall.pipeline.foreign import described, first_line, guarded
@@ -393,14 +394,21 @@ def _part(block: Content) -> Any:
     if isinstance(block, TextContent):
         return block.text
     if isinstance(block, (ImageContent, AudioContent)):
-        return BinaryContent(data=base64.b64decode(block.data), media_type=block.mime_type)
+        return _binary(block.data, block.mime_type)
     if isinstance(block, ResourceLink):
         return f"{block.title or block.name}: {block.uri}"
     resource = block.resource
     if "blob" not in resource:
         return str(resource.get("text", ""))
-    mime = str(resource.get("mimeType") or "application/octet-stream")
-    return BinaryContent(data=base64.b64decode(resource["blob"]), media_type=mime)
+    return _binary(resource["blob"], str(resource.get("mimeType") or ""))
+
+
+def _binary(data: Any, mime: str) -> Any:
+    """Make a medium; text where there is none to make, since its run would end otherwise."""
+    found = bytes_of(data)
+    if found is None:
+        return unreadable(mime)
+    return BinaryContent(data=found, media_type=mime or "application/octet-stream")
 
 
 if hasattr(messages, "CustomEvent"):
