@@ -6,6 +6,7 @@ import asyncio
 import gc
 import subprocess
 import sys
+import threading
 from typing import Any
 
 import pytest
@@ -71,6 +72,34 @@ def test_a_conversation_keeps_its_session_and_calls_share_what_it_remembers() ->
     assert one.permissions is again.permissions is not other.permissions
     assert (one.id, other.id) == ("a", "b")
     assert (one.services.get("run"), other.services.get("run")) == ("a", "b")
+
+
+def test_threads_that_call_at_once_share_the_session_of_their_conversation() -> None:
+    bridge = Bridge([echo])
+    first = bridge.session("a", None, {}).permissions
+    run = type("Run", (), {})()
+    others: list[object] = []
+
+    def look() -> None:
+        for _ in range(20_000):
+            permissions = bridge.session("a", None, {}).permissions
+            if permissions is not first or bridge.run_of(run) != "run-1":
+                others.append(permissions)
+                return
+
+    bridge.run_of(run)
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=look) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+
+    assert others == []
 
 
 def test_calls_of_no_conversation_share_nothing() -> None:

@@ -8,13 +8,23 @@ import pytest
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import ToolException
+from langchain_core.tools import tool as langchain_tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
-from langgraph.types import Command, Send
+from langgraph.types import Command, Send, interrupt
 
 import seawall
-from seawall import Answer, Hook, HookContext, Pipeline, Risk, to_langchain
+from seawall import (
+    Annotations,
+    Answer,
+    Hook,
+    HookContext,
+    Pipeline,
+    Risk,
+    to_langchain,
+    wrap,
+)
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
 APPROVE, REJECT = {"type": "approve"}, {"type": "reject", "message": "too much"}
@@ -286,6 +296,31 @@ async def test_a_call_that_was_sent_alone_is_asked_about_alone(
 
     assert sorted(requests(paused)) == [[("drop", {"table": "users"})], [("pay", {"to": "ann"})]]
     assert shop.done == ["pay ann"]
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_a_tool_that_asks_its_person_more_questions_is_no_loop(*, is_async: bool) -> None:
+    @langchain_tool
+    def survey(topic: str) -> str:
+        """Ask."""
+        return topic + "".join(str(interrupt(f"question {n}")) for n in range(7))
+
+    risky = {"survey": Annotations.for_destroying()}
+    pipeline = Pipeline(wrap([survey], annotations=risky))
+    graph = graph_of(pipeline)
+    found = await graph.ainvoke(calls(("survey", "topic", "a")), THREAD)
+
+    for answer in (True, 0, 1, 2, 3, 4, 5, 6):
+        assert "__interrupt__" in found
+        command: Command[Any] = Command(resume=answer)
+        found = (
+            await graph.ainvoke(command, THREAD)
+            if is_async
+            else await asyncio.to_thread(graph.invoke, command, THREAD)
+        )
+
+    assert found["messages"][-1].content == "a0123456"
+    assert [str(one.outcome) for one in pipeline.trace.spans()].count("denied") == 1
 
 
 async def test_what_a_person_allowed_is_not_run_again_by_a_later_question_of_its_step() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import itertools
+import threading
 import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
@@ -54,6 +55,7 @@ class Bridge:
         self._sessions: OrderedDict[str, Session] = OrderedDict()
         self._runs: dict[int, tuple[weakref.ref[object], str]] = {}
         self._numbers = itertools.count(1)
+        self._lock = threading.Lock()  # frameworks make calls in threads of their own
 
     def session(self, conversation: str | None, run: Any, services: Mapping[str, Any]) -> Session:
         """Give the session of a call, offering what its framework hands to tools.
@@ -66,22 +68,24 @@ class Bridge:
 
     def run_of(self, shared: object) -> str:
         """Name a run that has no name by an object that all its calls share, while it lives."""
-        known = self._runs.get(id(shared))
-        if known is None or known[0]() is not shared:
-            known = (weakref.ref(shared), f"run-{next(self._numbers)}")
-            self._runs[id(shared)] = known
-            if len(self._runs) > MAX_SESSIONS:
-                del self._runs[next(iter(self._runs))]
-        return known[1]
+        with self._lock:
+            known = self._runs.get(id(shared))
+            if known is None or known[0]() is not shared:
+                known = (weakref.ref(shared), f"run-{next(self._numbers)}")
+                self._runs[id(shared)] = known
+                if len(self._runs) > MAX_SESSIONS:
+                    del self._runs[next(iter(self._runs))]
+            return known[1]
 
     def _known(self, conversation: str | None) -> Session:
         if conversation is None:
             return Session()
-        found = self._sessions.pop(conversation, None) or Session(conversation)
-        self._sessions[conversation] = found
-        if len(self._sessions) > MAX_SESSIONS:
-            self._sessions.popitem(last=False)
-        return found
+        with self._lock:
+            found = self._sessions.pop(conversation, None) or Session(conversation)
+            self._sessions[conversation] = found
+            if len(self._sessions) > MAX_SESSIONS:
+                self._sessions.popitem(last=False)
+            return found
 
     async def call(
         self,

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 SCRATCHPAD = "__pregel_scratchpad"
 """Where LangGraph keeps what the calls of one run of a step have in common."""
 
+TASK = "__pregel_task_id"
+"""Where LangGraph names a step, alike each time that it runs the step again."""
+
 READ = "__pregel_read"
 """Where LangGraph gives a step what reads the channels of its graph."""
 
@@ -96,6 +99,8 @@ class Questions:
     def __init__(self, bridge: Bridge) -> None:
         self._bridge = bridge
         self._steps: OrderedDict[int, _Step] = OrderedDict()
+        self._alone: OrderedDict[tuple[Any, ...], tuple[Any, str]] = OrderedDict()
+        """What was asked about calls that run alone, for when their step runs again."""
         self._lock = threading.Lock()
 
     def before(
@@ -110,7 +115,7 @@ class Questions:
             return None
         together = _together(call, runtime, config)
         if len(together) < 2:
-            return None
+            return self._asked_again(call, config, scratchpad)
         with self._lock:
             step = self._step(scratchpad)
             question = step.questions.setdefault(tuple(one.id for one in together), _Question())
@@ -131,11 +136,29 @@ class Questions:
             return result
         if len(_together(call, runtime, config)) > 1:
             return result
+        said = "" if result.failure is None else result.failure.message
+        with self._lock:
+            self._alone[_place(call, config)] = (call.arguments, said)
+            if len(self._alone) > MAX_SESSIONS:
+                self._alone.popitem(last=False)
+        return self._answer_alone(call, said, scratchpad)
+
+    def _asked_again(self, call: Asked, config: RunnableConfig, scratchpad: Any) -> Answer | None:
+        """Take the answer about a call of a step that runs again, at once.
+
+        It is the same call still: made once more without its answer, it would be refused once more,
+        and a tool that asks its person further questions would soon count as a loop.
+        """
+        arguments, said = self._alone.get(_place(call, config), (None, ""))
+        if not said or arguments != call.arguments:
+            return None
+        return self._answer_alone(call, said, scratchpad)
+
+    def _answer_alone(self, call: Asked, said: str, scratchpad: Any) -> Answer:
         with self._lock:
             step = self._step(scratchpad)
         if step.ran is not None:
             return _too_late(call, step.ran)
-        said = "" if result.failure is None else result.failure.message
         answer = _answers([call], _interrupted([(call, said)]))[0]
         self._note(step, call, answer)
         return answer
@@ -171,6 +194,10 @@ class Questions:
 
 def _scratchpad(config: RunnableConfig) -> Any:
     return (config.get("configurable") or {}).get(SCRATCHPAD)
+
+
+def _place(call: Asked, config: RunnableConfig) -> tuple[Any, ...]:
+    return (config.get("configurable") or {}).get(TASK), call.id, call.name
 
 
 def _together(call: Asked, runtime: Any, config: RunnableConfig) -> list[Asked]:
