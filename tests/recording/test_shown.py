@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from seawall.contract.failure import REASONS
@@ -39,3 +41,17 @@ def test_text_from_outside_stays_on_one_short_line(text: str, shown: str) -> Non
 
 def test_a_moment_is_written_in_utc_to_the_millisecond() -> None:
     assert moment(1_700_000_000.0625) == "2023-11-14T22:13:20.062+00:00"
+
+
+@pytest.mark.parametrize(
+    ("wall", "shown"),
+    [
+        (1e15, "@1e+15"),
+        (-1e15, "@-1e+15"),
+        (1e308, "@1e+308"),
+        (math.inf, "@inf"),
+        (math.nan, "@nan"),
+    ],
+)
+def test_a_moment_in_no_calendar_is_a_number(wall: float, shown: str) -> None:
+    assert moment(wall) == shown

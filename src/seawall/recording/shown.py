@@ -23,8 +23,14 @@ def one_line(text: str) -> str:
 
 
 def moment(wall: float) -> str:
-    """Write seconds since the epoch as ISO 8601, in UTC, to the millisecond."""
-    return datetime.fromtimestamp(wall, UTC).isoformat(timespec="milliseconds")
+    """Write seconds since the epoch as ISO 8601, in UTC, to the millisecond.
+
+    What is in no calendar, as a file may say, is written as `date` takes it: `@1e+15`.
+    """
+    try:
+        return datetime.fromtimestamp(wall, UTC).isoformat(timespec="milliseconds")
+    except (OverflowError, ValueError, OSError):
+        return f"@{wall:g}"
 
 
 def current_version() -> str:
