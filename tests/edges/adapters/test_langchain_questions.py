@@ -1,8 +1,9 @@
 """Approvals in LangGraph's own way, where one step of a graph runs several calls."""
 
 import asyncio
+import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 import pytest
 from langchain_core.messages import AIMessage, ToolMessage
@@ -11,6 +12,7 @@ from langchain_core.tools import ToolException
 from langchain_core.tools import tool as langchain_tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.graph.message import add_messages
 from langgraph.prebuilt import ToolNode
 from langgraph.types import Command, Send, interrupt
 
@@ -25,6 +27,7 @@ from seawall import (
     to_langchain,
     wrap,
 )
+from seawall.edges.adapters import _langchain_questions
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
 APPROVE, REJECT = {"type": "approve"}, {"type": "reject", "message": "too much"}
@@ -296,6 +299,86 @@ async def test_a_call_that_was_sent_alone_is_asked_about_alone(
 
     assert sorted(requests(paused)) == [[("drop", {"table": "users"})], [("pay", {"to": "ann"})]]
     assert shop.done == ["pay ann"]
+
+
+@dataclasses.dataclass
+class Held:
+    """A state that is no dictionary."""
+
+    messages: Annotated[list[Any], add_messages]
+
+
+class Chat(TypedDict):
+    """A state that keeps its messages under a name of its own."""
+
+    chat: Annotated[list[Any], add_messages]
+
+
+async def test_a_state_that_is_no_dictionary_is_looked_into_too() -> None:
+    shop = Shop()
+    node = ToolNode(to_langchain(shop.tools, approvals="framework"))
+    graph: Any = StateGraph(Held).add_node("tools", node).add_edge(START, "tools")
+    graph = graph.compile(checkpointer=InMemorySaver())
+
+    paused = await graph.ainvoke(BOTH, THREAD)
+
+    assert requests(paused) == [[("pay", {"to": "ann"}), ("drop", {"table": "users"})]]
+
+
+async def test_a_call_of_which_no_message_speaks_is_asked_about_alone() -> None:
+    shop = Shop()
+    tools = {one.name: one for one in to_langchain(shop.tools, approvals="framework")}
+
+    async def run(_: Chat) -> dict[str, Any]:
+        return {"chat": [AIMessage(await tools["pay"].ainvoke({"to": "ann"}))]}
+
+    graph: Any = StateGraph(Chat)
+    graph = graph.add_node("run", run).add_edge(START, "run").compile(checkpointer=InMemorySaver())
+    paused = await graph.ainvoke({"chat": []}, THREAD)
+
+    found = await graph.ainvoke(Command(resume=True), THREAD)
+
+    assert requests(paused) == [[("pay", {"to": "ann"})]]
+    assert found["chat"][-1].content == "paid ann"
+    assert shop.done == ["pay ann"]
+
+
+async def test_calls_that_come_together_after_one_that_was_allowed_are_not_asked_about() -> None:
+    shop = Shop()
+    refused: list[str] = []
+
+    async def run(_: MessagesState, config: RunnableConfig) -> dict[str, Any]:
+        tools = config["metadata"]["tools"]
+        await tools["give"].ainvoke({"to": "ann"}, config)
+        for name, arguments in (("pay", {"to": "ann"}), ("drop", {"table": "users"})):
+            with pytest.raises(ToolException, match="give has run in the same step") as raised:
+                await tools[name].ainvoke(arguments, config)
+            refused.append(str(raised.value))
+        return {}
+
+    graph = sent_graph_of(shop.tools, lambda _: "tools", run)
+    await graph.ainvoke(BOTH, THREAD)
+
+    found = await graph.ainvoke(Command(resume=True), THREAD)
+
+    assert "__interrupt__" not in found
+    assert shop.done == ["give ann"]
+    assert len(refused) == 2
+
+
+async def test_what_is_remembered_of_steps_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_langchain_questions, "MAX_SESSIONS", 2)
+    shop = Shop()
+    graph = graph_of(shop.tools)
+
+    for number in range(5):
+        thread = {"configurable": {"thread_id": str(number)}}
+        await graph.ainvoke(calls(("pay", "to", str(number))), thread)
+    for number in range(5):
+        thread = {"configurable": {"thread_id": str(number)}}
+        await graph.ainvoke(Command(resume=True), thread)
+
+    assert shop.done == [f"pay {number}" for number in range(5)]
 
 
 @pytest.mark.parametrize("is_async", [True, False])
