@@ -139,13 +139,20 @@ async def test_a_caller_keeps_a_key_over_sessions(state: State, payments: Paymen
     assert len(payments.made) == 1
 
 
-async def test_a_key_is_of_one_tool(state: State, payments: Payments) -> None:
+async def test_a_key_is_of_one_tool_and_refused_for_another(
+    state: State, payments: Payments
+) -> None:
     other = Tool("refund", "Refunds.", payments.tool().input_schema, payments)
     pipeline = piped(state, payments.tool(), other)
-    for name in ("pay", "refund"):
-        await pipeline.call(name, {"amount": 5}, idempotency_key="k")
 
-    assert len(payments.made) == 2
+    names = ("pay", "refund", "pay")
+    said = [await pipeline.call(name, {"amount": 5}, idempotency_key="k") for name in names]
+
+    assert len(payments.made) == 1
+    assert [reason_of(result) for result in said] == ["", "idempotency_conflict", ""]
+    assert said[1].failure is not None
+    assert said[1].failure.may_have_run is False
+    assert "was used for another call" in said[1].text
 
 
 async def test_a_call_that_still_runs_is_said_to(
@@ -605,9 +612,20 @@ async def after_another_paid(context: ToolContext) -> Any:
     raise ToolFailed(NOTHING)
 
 
+class Hangs:
+    """A tool that never ends by itself."""
+
+    begun: asyncio.Event
+
+    async def __call__(self, arguments: dict[str, Any], context: ToolContext) -> None:
+        Hangs.begun.set()
+        await asyncio.Event().wait()
+
+
 async def after_another_was_given_up(context: ToolContext) -> Any:
+    Hangs.begun = asyncio.Event()
     asking = asyncio.ensure_future(context.call_tool("hangs"))
-    await asyncio.sleep(0.01)
+    await Hangs.begun.wait()
     asking.cancel()
     await asyncio.wait([asking])
     raise ToolFailed(NOTHING)
@@ -638,15 +656,12 @@ async def test_what_calls_of_a_tool_may_have_done_counts_against_its_word(
     async def refuses(arguments: dict[str, Any], context: ToolContext) -> str:
         raise ToolFailed(Failure(code=FailureCode.NOT_FOUND, message="no", may_have_run=False))
 
-    async def hangs(arguments: dict[str, Any], context: ToolContext) -> None:
-        await asyncio.Event().wait()
-
     pays = PaysFirst(end)
     tools = [
         Tool("pay", "", {"type": "object"}, pays),
         Tool("notify", "", {"type": "object"}, answers),
         Tool("refuses", "", {"type": "object"}, refuses),
-        Tool("hangs", "", {"type": "object"}, hangs),
+        Tool("hangs", "", {"type": "object"}, Hangs()),
         Tool("look", "", {"type": "object"}, answers, annotations=Annotations.for_reading()),
     ]
     pipeline = piped(state, *tools)

@@ -60,20 +60,28 @@ async def pay(amount: int) -> str:
         await asyncio.sleep(60)
     return "paid"
 
+@tool
+async def refund(amount: int) -> str:
+    with open(effects, "a") as file:
+        file.write("refunded\\n")
+    return "refunded"
+
 async def main():
-    async with Pipeline([pay], state=url) as pipeline:
+    async with Pipeline([pay, refund], state=url) as pipeline:
         while time.time() < float(sys.argv[4]):
             pass
-        result = await pipeline.call("pay", {"amount": 5}, idempotency_key="k")
+        result = await pipeline.call(sys.argv[5], {"amount": 5}, idempotency_key="k")
         print(result.failure.reason if result.failure else result.text, flush=True)
 
 asyncio.run(main())
 """
 
 
-def run(url: str, effects: Any, *, linger: str = "no", at: float = 0) -> subprocess.Popen[str]:
+def run(
+    url: str, effects: Any, *, linger: str = "no", at: float = 0, tool: str = "pay"
+) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-c", RUN, url, effects, linger, str(at)],
+        [sys.executable, "-c", RUN, url, effects, linger, str(at), tool],
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, VARIABLE: KEY.hex()},
@@ -111,6 +119,96 @@ def test_processes_with_the_same_key_at_once_are_one_effect(state_url: str, tmp_
     assert effects.read_text() == "paid\n"
     assert "paid" in said
     assert set(said) <= {"paid", "still_running"}
+
+
+def test_processes_with_one_key_for_two_tools_at_once_are_one_effect(
+    state_url: str, tmp_path: Any
+) -> None:
+    effects = tmp_path / "effects"
+    import time  # noqa: PLC0415  # the real time: processes are to begin at once
+
+    at = time.time() + 2
+    tools = ("pay", "refund") * 2
+    processes = [run(state_url, effects, at=at, tool=tool) for tool in tools]
+    said = [process.communicate(timeout=60)[0].strip() for process in processes]
+
+    (done,) = effects.read_text().splitlines()
+    assert done in said
+    others = [what for what, tool in zip(said, tools, strict=True) if done[:2] != tool[:2]]
+    assert others == ["idempotency_conflict"] * 2
+
+
+async def test_of_many_tools_with_one_key_at_once_one_begins(state_url: str) -> None:
+    async with open_state(state_url) as one, open_state(state_url) as other:
+        begun = await asyncio.gather(
+            *(
+                ledger_of(state).begin(intent(f"{name}{number}", tool=f"{name}{number}"))
+                for number in range(10)
+                for name, state in (("a", one), ("b", other))
+            )
+        )
+
+        assert [each.earlier is None for each in begun].count(True) == 1
+        assert [each.conflict for each in begun].count(True) == len(begun) - 1
+        (kept,) = {each.earlier.tool for each in begun if each.earlier is not None}
+        again = await ledger_of(one).begin(intent("again", tool=kept))
+        assert (again.conflict, again.earlier is None) == (False, False)
+
+
+ANSWER = {"scope": "answers:a", "tool": "", "rivals": ("caller:a", "asked:a")}
+EFFECT = {"scope": "caller:a", "rivals": ("answers:a",), "call_id": "1"}
+ASKED = {"scope": "asked:a", "tool": "", "rivals": ("answers:a",)}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "conflict"),
+    [
+        (EFFECT, {**EFFECT, "tool": "refund"}, True),
+        (EFFECT, {**EFFECT, "scope": "caller:b", "tool": "refund"}, False),
+        (EFFECT, {**EFFECT, "key": "other", "tool": "refund"}, False),
+        (EFFECT, {**EFFECT, "key": None, "tool": "refund"}, False),
+        (ANSWER, EFFECT, True),
+        ({**ANSWER, "call_id": "1"}, EFFECT, False),
+        (EFFECT, ANSWER, True),
+        (EFFECT, {**ANSWER, "answers": "pay"}, False),
+        (EFFECT, {**ANSWER, "answers": "refund"}, True),
+        (ASKED, ANSWER, False),
+        (ASKED, {**ANSWER, "digest": "e"}, True),
+        (ANSWER, {**ASKED, "digest": "e"}, True),
+        (ASKED, EFFECT, False),
+    ],
+)
+async def test_a_key_stands_for_one_call_wherever_it_is_kept(
+    state_url: str, first: Any, second: Any, conflict: bool
+) -> None:
+    clock = FakeClock()
+    async with open_state(state_url, clock=clock) as state:
+        ledger = ledger_of(state)
+        await ledger.begin(intent("first", **first))
+
+        begun = await ledger.begin(intent("second", **second))
+        assert begun.conflict is conflict
+
+        if conflict:
+            ledger.withdraw_soon("first")
+            freed = await ledger.begin(intent("third", **second))
+            assert freed == Begun()
+
+
+async def test_a_key_is_free_for_another_tool_once_its_call_is_kept_no_longer(
+    state_url: str,
+) -> None:
+    clock = FakeClock()
+    async with open_state(state_url, clock=clock) as state:
+        ledger = ledger_of(state)
+        await ledger.begin(intent("first"))
+        await ledger.settle(settled("first", keep_s=100))
+
+        before = await ledger.begin(intent("second", tool="refund"))
+        clock.step_wall(101)
+        after = await ledger.begin(intent("third", tool="refund"))
+
+        assert (before.conflict, after) == (True, Begun())
 
 
 async def test_of_many_at_once_one_begins(state_url: str) -> None:

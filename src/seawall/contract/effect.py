@@ -8,6 +8,9 @@ import msgspec
 
 from seawall.contract.result import ToolResult
 
+ANSWERS = "answers:"
+"""How the scope begins in which answers to a caller's keys are kept, for tools without effects."""
+
 
 class EffectState(StrEnum):
     """How far a call came."""
@@ -37,6 +40,10 @@ class Intent(msgspec.Struct, frozen=True, kw_only=True):
     caller: str = ""
     decided: tuple[str, str] = ("", "")
     """Who let it run, and why."""
+    rivals: tuple[str, ...] = ()
+    """Scopes in which another call may have the same key, which then is a conflict."""
+    answers: str = ""
+    """The tool of an answer, where it may have an effect under the same key as well."""
     keep_s: float = 86_400.0
     """How long the outcome is kept, from its end."""
     replay: bool = False
@@ -67,7 +74,7 @@ class Begun(msgspec.Struct, frozen=True, kw_only=True):
     earlier: Effect | None = None
     """The call that had the same key; None lets this one run."""
     conflict: bool = False
-    """That call had other arguments."""
+    """That call was of another tool, or had other arguments."""
 
 
 class KeyUse(msgspec.Struct, frozen=True, kw_only=True):

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec.structs import replace
 
-from seawall.contract.effect import Begun, Effect, EffectState, Intent, Settled
+from seawall.contract.effect import ANSWERS, Begun, Effect, EffectState, Intent, Settled
 from seawall.contract.failure import FailureCode
 from seawall.pipeline.convert import is_infrastructure
 from seawall.pipeline.digest import Digester
@@ -134,6 +134,7 @@ class Ledger:
             session=call.session.id,
             caller=call.session.caller,
             decided=call.decided,
+            rivals=(ANSWERS + call.session.caller,) if call.session.caller else (),
             keep_s=self._keep_s,
             replay=self._replay,
         )
@@ -205,7 +206,7 @@ class Ledger:
         if earlier is None:
             raise RuntimeError("there is no earlier call to answer from")
         if begun.conflict:
-            return self._conflict(call)
+            return self._conflict(call, earlier)
         if earlier.state is EffectState.RUNNING:
             return self._running(call, earlier)
         if earlier.state is EffectState.UNKNOWN:
@@ -218,10 +219,12 @@ class Ledger:
         attempts = earlier.outcome.attempts or 1
         return replace(earlier.outcome, metadata=metadata, attempts=attempts)
 
-    def _conflict(self, call: Invocation) -> ToolResult:
+    def _conflict(self, call: Invocation, earlier: Effect) -> ToolResult:
+        same = earlier.tool == self._tool
+        used_for = f"a call of {self._tool} with other arguments" if same else "another call"
         return call.refuse(
             FailureCode.INVALID_ARGUMENT,
-            f"this idempotency key was used for a call of {self._tool} with other arguments",
+            f"this idempotency key was used for {used_for}",
             reason="idempotency_conflict",
             layer=self.name,
             guidance="Give what differs a key of its own, or repeat the call exactly as it was.",

@@ -226,6 +226,9 @@ class SqlLedger:
         if self._begun % _PRUNE_EVERY == 0:
             await self._prune(connection, now)
         row = self._row(intent, owner, now)
+        another = await self._another(connection, intent, row, now)
+        if another is not None:
+            return Begun(earlier=another, conflict=True)
         insert = insert_sqlite if self._database.dialect == "sqlite" else insert_postgres
         kept = await connection.execute(insert(effects).values(**row).on_conflict_do_nothing())
         if kept.rowcount != 1:
@@ -238,6 +241,36 @@ class SqlLedger:
             )
         await self._audit.append_in(connection, [_entry_of_intent(intent, now)])
         return Begun()
+
+    async def _another(
+        self, connection: AsyncConnection, intent: Intent, row: dict[str, Any], now: float
+    ) -> Effect | None:
+        """Give a call of another tool that has the key of an intent.
+
+        Whoever begins a call under the key at the same moment waits until this one is kept.
+        """
+        if intent.key is None:
+            return None
+        await self._database.alone(connection, f"key {row['key']}")
+        here = and_(effects.c.scope == row["scope"], effects.c.tool != row["tool"])
+        beside = effects.c.scope.in_([name_key(scope) for scope in intent.rivals])
+        query = select(effects).where(effects.c.key == row["key"], or_(here, beside))
+        for other in await connection.execute(query):
+            is_over = other.state != EffectState.RUNNING and other.expires <= now
+            if not is_over and self._is_another(other, intent, row):
+                return self._effect(other)
+        return None
+
+    def _is_another(self, other: Row[Any], intent: Intent, row: dict[str, Any]) -> bool:
+        if other.token in self._never_ran:
+            return False
+        if other.scope == row["scope"]:
+            return True
+        if intent.tool:
+            return bool(other.call_id != row["call_id"])
+        if other.tool:
+            return bool(other.tool != plain(intent.answers))
+        return other.digest != intent.digest and not self._is_of_another_key(other)
 
     async def _earlier(self, connection: AsyncConnection, row: dict[str, Any]) -> Row[Any]:
         same = [effects.c[name] == row[name] for name in ("scope", "tool", "key")]

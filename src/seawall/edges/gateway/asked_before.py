@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from seawall.contract.approval import LIVE, ApprovalConflict, ApprovalNotFound, ApprovalStatus
-from seawall.contract.effect import EffectState, Intent, Settled
+from seawall.contract.effect import ANSWERS, EffectState, Intent, Settled
 from seawall.contract.errors import StoreUnavailable
 from seawall.contract.failure import FailureCode
 from seawall.contract.result import ToolResult
@@ -201,6 +201,7 @@ class AskedBefore:
             digest=payload.mac,
             call_id=approval,
             caller=client,
+            rivals=(ANSWERS + client,),
             keep_s=self._keep_s,
         )
 

@@ -358,7 +358,8 @@ class _Call:
         tool = self._tool
         if tool is None or not self._kept_for_all.keeps(tool):
             return await self._ran(on_progress)
-        begun = await self._kept_for_all.begin(key, payload, tool, self._id)
+        scope = scope_of(self._session)
+        begun = await self._kept_for_all.begin(key, payload, tool, scope, self._id)
         try:
             result = await self._ran(on_progress)
         except BaseException as error:

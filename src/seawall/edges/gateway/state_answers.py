@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from seawall.contract.effect import EffectState, Intent, Settled
+from seawall.contract.effect import ANSWERS, EffectState, Intent, Settled
 from seawall.contract.errors import StoreUnavailable
 from seawall.contract.failure import FailureCode
 from seawall.edges.gateway.answers import Answer, answer_of, refusal
@@ -103,8 +103,14 @@ class StateAnswers:
         ledgers = (self._ledger, None if state is None else state.ledger)
         return any(one is not None and one.never_ran(token) for one in ledgers)
 
-    async def begin(self, key: Key, payload: Digest, tool: Tool, request_id: str) -> _Begun:
-        """Begin a call; raises `Held` with what is to be answered if it must not run."""
+    async def begin(
+        self, key: Key, payload: Digest, tool: Tool, scope: str, request_id: str
+    ) -> _Begun:
+        """Begin a call; raises `Held` with what is to be answered if it must not run.
+
+        `scope` is what the ledger calls the client. What another worker begins under the same key
+        at the same moment is seen here, or sees this.
+        """
         ledger = self._ledger
         if ledger is None:
             raise RuntimeError("a state that is not durable keeps no answers")
@@ -117,6 +123,8 @@ class StateAnswers:
             digest=payload.mac,
             call_id=request_id,
             caller=client,
+            rivals=(scope, f"asked:{client}"),
+            answers=tool.name if tool.retry_safe else "",
             keep_s=self._keep_s,
             replay=tool.retry_safe,
         )
@@ -169,7 +177,7 @@ class _Begun:
 
 
 def _scope(key: Key) -> str:
-    return f"answers:{key[0]}"
+    return ANSWERS + key[0]
 
 
 def ledger_replay(result: ToolResult) -> str | None:
