@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from seawall import Annotations, Pipeline, Session, tool
+from seawall import Annotations, Pipeline, Risk, Session, Tool, tool
 from seawall.edges.cli.app import app
 from seawall.edges.cli.exits import Exit
 
@@ -126,6 +126,39 @@ def test_what_is_listed_and_shown_reads_well(run: Run) -> None:
     assert "in 24 h" in listed[1]
     assert '"path": "/a"' in shown
     assert f"wipe  {batch_id}.0" in shown
+
+
+@pytest.mark.parametrize(
+    ("origins", "column"),
+    [
+        ([""], []),
+        (["npx a"], []),
+        (["npx a", "npx a"], []),
+        (["npx a", "npx b"], ["npx a", "npx b"]),
+        (["npx a", ""], ["npx a", ""]),
+    ],
+)
+def test_the_server_is_listed_where_there_are_several_and_always_for_programs(
+    run: Run, tmp_path: Path, origins: list[str], column: list[str]
+) -> None:
+    async def wipe(arguments: Any, context: Any) -> str:
+        return "wiped"
+
+    async def wait() -> None:
+        for origin in origins:
+            schema = {"type": "object"}
+            asks = Tool("wipe", "", schema, wipe, risk=Risk.HIGH, origin=origin)
+            async with Pipeline([asks], state=f"sqlite:///{tmp_path}/state.db") as pipeline:
+                await pipeline.call("wipe", {}, session=Session("chat"))
+
+    asyncio.run(wait())
+    head, *rows = run("approvals", "list").output.splitlines()
+    told = data(run("approvals", "list", "--json"))
+
+    begins = head.find("server")
+    listed = [row[begins:].split("  ")[0] for row in rows] if begins > 0 else []
+    assert sorted(listed) == sorted(column)
+    assert sorted(each["approvals"][0]["origin"] for each in told) == sorted(origins)
 
 
 def test_a_denial_reaches_the_model_with_its_reason(run: Run) -> None:

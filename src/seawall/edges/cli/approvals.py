@@ -28,7 +28,7 @@ from seawall.recording.shown import moment
 from seawall.stores.opening import open_state
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
     from seawall.contract.decision import PendingApproval
     from seawall.contract.turn import TurnOutcome
@@ -67,7 +67,7 @@ def listed(desk: Desk, status: str, session: str | None, limit: int) -> Exit:
             desk.paper.text(_json([_data(batch) for batch in found]))
         elif found:
             now = approvals.clock.wall()
-            desk.paper.table(COLUMNS, [_row(batch, now) for batch in found])
+            _listed(desk.paper, found, now)
         else:
             said = "Nothing waits for an answer." if status == "pending" else "There is none."
             desk.errors.text(said)
@@ -188,6 +188,23 @@ def _arguments(text: str | None) -> dict[str, Any] | None:
     if not isinstance(found, dict):
         raise ConfigurationError([Fault(said, "--arguments")])
     return found
+
+
+def _listed(paper: Paper, found: Sequence[ApprovalBatch], now: float) -> None:
+    """Write the table, with the servers if the requests are not all of one."""
+    servers = [_servers(batch) for batch in found]
+    rows = [_row(batch, now) for batch in found]
+    if len(set(servers)) == 1:
+        paper.table(COLUMNS, rows)
+        return
+    at = COLUMNS.index("tools") + 1
+    columns = (*COLUMNS[:at], "server", *COLUMNS[at:])
+    told = zip(rows, servers, strict=True)
+    paper.table(columns, [(*row[:at], server, *row[at:]) for row, server in told])
+
+
+def _servers(batch: ApprovalBatch) -> str:
+    return ", ".join(dict.fromkeys(item.origin for item in batch.approvals if item.origin))
 
 
 def _row(batch: ApprovalBatch, now: float) -> tuple[str, ...]:
