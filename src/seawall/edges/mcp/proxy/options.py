@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
+from hashlib import blake2b
 from pathlib import Path
 
 import msgspec
@@ -13,6 +15,7 @@ from seawall.edges.mcp.proxy.guard import Guard
 from seawall.edges.mcp.proxy.holding import Holding, server_name
 from seawall.policy.model import Policies
 from seawall.policy.ready_made import ready_made
+from seawall.stores.shared import PREFIX
 from seawall.stores.state import State
 
 POLICY = "mcp-proxy"
@@ -61,9 +64,24 @@ class ProxyOptions(msgspec.Struct, frozen=True, kw_only=True):
             return origin_of_address(self.url, key)
         return origin_of_command(self.command, str(Path.cwd()), key)
 
+    def _sharing(self, policies: Policies) -> Policies:
+        """Have limits shared with proxies of the same server alone, unless a prefix is given.
+
+        Two servers may well have a tool of one name each.
+        """
+        shared = policies.shared
+        if (shared.url is None and shared.url_env is None) or shared.prefix != PREFIX:
+            return policies
+        # By no key: proxies of one server may have states of their own, and share all the same.
+        server = msgspec.structs.replace(self, state=None).origin()
+        name = blake2b(server.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+        own = copy.copy(policies)
+        own.shared = msgspec.structs.replace(shared, prefix=f"{PREFIX}:{name}")
+        return own
+
     def guard(self) -> Guard:
         """Make the guard that they describe."""
-        policies = self.policies or Policies.load(ready_made(POLICY))
+        policies = self._sharing(self.policies or Policies.load(ready_made(POLICY)))
         holding = None
         if self.pins is not None:
             holding = Holding(self.pins, server_name(self.command, self.url))
