@@ -21,6 +21,7 @@ from seawall import (
     open_state,
     tool,
 )
+from seawall.edges.gateway import kept_answers
 from seawall.edges.gateway.tokens import token_of
 
 if TYPE_CHECKING:
@@ -68,13 +69,14 @@ class Shop:
 
 @asynccontextmanager
 async def gateways(
-    shop: Shop, state_url: str, count: int = 2, **policy: Any
+    shop: Shop, state_url: str, count: int = 2, layers: Any = None, **policy: Any
 ) -> AsyncIterator[list[httpx.AsyncClient]]:
     async with AsyncExitStack() as stack:
         found = []
         for _ in range(count):
             state = await stack.enter_async_context(open_state(state_url, key=KEY))
-            pipeline = Pipeline(shop.tools, policies=Policies(RunPolicy(**policy)), state=state)
+            policies = Policies(RunPolicy(**policy))
+            pipeline = Pipeline(shop.tools, policies=policies, state=state, layers=layers)
             found.append(await stack.enter_async_context(asking(pipeline=pipeline)))
         yield found
 
@@ -99,6 +101,24 @@ async def answered(client: httpx.AsyncClient, tool: str, **arguments: Any) -> ht
 
 # A tool that reads has no ledger; one that pays may have been denied one.
 KINDS = pytest.mark.parametrize(("name", "ledger"), [("read", "on"), ("pay", "off"), ("pay", "on")])
+
+
+@pytest.mark.parametrize("layers", [[], ["risk_gate", "argument_check", "timeout"]])
+@pytest.mark.parametrize("name", ["read", "pay"])
+async def test_keys_are_kept_for_all_where_the_layers_are_without_the_ledger(
+    state_url: str, monkeypatch: pytest.MonkeyPatch, name: str, layers: list[str]
+) -> None:
+    monkeypatch.setattr(kept_answers, "KEYS_OF_A_CLIENT", 2)
+    shop = Shop()
+    async with gateways(shop, state_url, layers=layers) as (one, other):
+        first = await ask(one, name, "a")
+        for key in ("b", "c", "d"):
+            await ask(one, name, key)
+        again = await ask(one, name, "a")
+        elsewhere = await ask(other, name, "a")
+
+    assert shop.ran == 4
+    assert first.json()["text"] == again.json()["text"] == elsewhere.json()["text"]
 
 
 @KINDS

@@ -1,7 +1,8 @@
 """Calls under an `Idempotency-Key`, known to all who use one state: other workers, later runs.
 
-For tools that have no ledger of their own: those that only read, and those whose policy wants
-none. What was begun is committed before the call runs; what cannot be committed is not run.
+For tools that have no ledger of their own: those that only read, those whose policy wants none,
+and all where the pipeline's layers are without it. What was begun is committed before the call
+runs; what cannot be committed is not run.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from seawall.contract.errors import StoreUnavailable
 from seawall.contract.failure import FailureCode
 from seawall.edges.gateway.answers import Answer, answer_of, refusal
 from seawall.edges.gateway.kept_answers import REPLAYED, conflict, still_running
+from seawall.layers.ledger import Ledger
 from seawall.pipeline.foreign import log
 
 if TYPE_CHECKING:
@@ -44,6 +46,7 @@ class StateAnswers:
         self._pipeline = pipeline
         self._keep_s = keep_s
         self._ledger: SqlLedger | None = None if pipeline.state is None else pipeline.state.answers
+        self._tools_have_ledgers = Ledger in pipeline._chains.builder.layers  # noqa: SLF001  # given once
 
     @property
     def is_durable(self) -> bool:
@@ -55,7 +58,7 @@ class StateAnswers:
         policy = None if tool is None else self._pipeline.policy_of(tool.name)
         if self._ledger is None or tool is None or policy is None:
             return False
-        return tool.retry_safe or policy.ledger == "off"
+        return tool.retry_safe or policy.ledger == "off" or not self._tools_have_ledgers
 
     async def check(
         self, key: Key, payload: Digest, tool: Tool | None, scope: str, about: dict[str, str]
