@@ -11,7 +11,10 @@ from seawall.contract.errors import ConfigurationError
 from seawall.contract.failure import FailureCode
 from seawall.contract.policy import RunPolicy
 from seawall.layers.rate_limit import RateLimit
+from seawall.layers.rate_limit.bucket import MemoryBuckets
+from seawall.layers.rate_limit.memory_windows import MemoryWindows
 from seawall.layers.rate_limit.rated import MAX_BOUND
+from seawall.layers.rate_limit.strategies import STRATEGIES
 from seawall.pipeline.digest import Digester
 from seawall.pipeline.layer import compose
 from seawall.pipeline.session import Session
@@ -260,3 +263,34 @@ async def test_a_new_chain_goes_on_with_the_tokens_that_are_left() -> None:
     second = Trial(states=first.bench.states)
 
     assert await second.granted(None) == [False]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+async def test_a_key_that_shares_a_budget_for_want_of_a_place_is_counted(
+    monkeypatch: pytest.MonkeyPatch, strategy: str
+) -> None:
+    monkeypatch.setattr(MemoryBuckets.__init__, "__defaults__", (2,))
+    monkeypatch.setattr(MemoryWindows.__init__, "__defaults__", (2,))
+    trial = Trial(rate_key=("session",), rate="2/hour", rate_strategy=strategy)
+    first, second, third, fourth = (Session(str(number)) for number in range(4))
+
+    with_room = await trial.granted(first, second)
+    before = list(trial.bench.events)
+    beyond = await trial.granted(third, fourth, third, first)
+
+    assert (with_room, beyond) == ([True, True], [True, True, False, True])
+    assert before == []
+    assert trial.bench.events == [("rate_limit", "keys_full")] * 3
+
+
+async def test_so_is_the_only_key_of_a_tool_whose_place_others_have(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(MemoryBuckets.__init__, "__defaults__", (1,))
+    crowd = Trial(rate_key=("session",), rate="100/hour")
+    late = Trial(states=crowd.bench.states, name="late", rate="100/hour")
+
+    await crowd.granted(Session("a"))
+    await late.granted(None)
+
+    assert late.bench.events == [("rate_limit", "keys_full")]

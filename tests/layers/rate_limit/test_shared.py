@@ -267,3 +267,19 @@ async def test_the_gauge_shows_what_the_store_last_said_and_fills_since() -> Non
 def test_a_window_is_not_shared_and_says_so() -> None:
     with pytest.raises(ConfigurationError, match="one process only"):
         Trial(rate_strategy="moving-window")
+
+
+async def test_without_the_store_a_key_that_shares_a_budget_is_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(MemoryBuckets.__init__, "__defaults__", (1,))
+    trial = Trial(rate_key=("session",))
+    trial.store.is_gone = True
+
+    for name in ("a", "b"):
+        await trial.call(Session(name))
+
+    assert trial.bench.events == [
+        *[("rate_limit", "store_local")] * 2,
+        ("rate_limit", "keys_full"),
+    ]

@@ -133,7 +133,7 @@ class MemoryBuckets(Storage):
 class BoundBucket:
     """One rate for one key: what a caller that asks often holds on to."""
 
-    __slots__ = ("_bucket", "_group", "_key", "_now", "_rate", "_table")
+    __slots__ = ("_bucket", "_group", "_key", "_now", "_rate", "_table", "crowded")
 
     def __init__(
         self,
@@ -149,6 +149,8 @@ class BoundBucket:
         self._rate = rate
         self._group = (namespace, rate)
         self._bucket = Bucket(self._rate, 0.0)
+        self.crowded: Callable[[], object] | None = None
+        """Told of each asking while this key shares a bucket, as no place is left for its own."""
 
     def take(self, cost: int = 1) -> Taken:
         """Take `cost` tokens or none."""
@@ -169,12 +171,20 @@ class BoundBucket:
             tokens = rate.capacity
         left = tokens - cost
         if left < 0.0 or cost < 1:
+            if not bucket.tracked:
+                self._tell_crowded()
             return _refused(bucket, tokens, cost, asked)
         bucket.tokens = left
         bucket.stamp = at
         if not bucket.tracked:
             table.keep(self._key, self._group, bucket)
+            if not bucket.tracked:
+                self._tell_crowded()
         return Taken(_GRANTED, 0.0, left, at)
+
+    def _tell_crowded(self) -> None:
+        if self.crowded is not None and self._table.crowds(self._key, self._group):
+            self.crowded()
 
     def give_back(self, cost: int = 1) -> None:
         """Return tokens of a call that was not made; what is above the capacity is lost."""

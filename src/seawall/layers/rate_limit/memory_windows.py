@@ -55,6 +55,10 @@ class MemoryWindows(Storage, MovingWindowSupport, SlidingWindowCounterSupport):
         window = found
         return shortest_wait(asked, window.due(at, room), lambda later: window.fits(later, room))
 
+    def crowds(self, strategy: str, key: str) -> bool:
+        """Whether a key has no window of its own, and shares that of its rate."""
+        return self._tables[strategy].crowds(key, _rate_of(key))
+
     def give_back(self, strategy: str, key: str, amount: int) -> None:
         """Take the newest calls of a key out again."""
         table = self._tables[strategy]

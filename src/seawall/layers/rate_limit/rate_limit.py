@@ -92,4 +92,6 @@ class RateLimit(Rated[BoundLimiter], Fitted):
         return limited
 
     def _bind(self, key: tuple[str, ...]) -> BoundLimiter:
-        return self._bound_to(key)
+        bound = self._bound_to(key)
+        bound.crowded = self._crowded
+        return bound

@@ -49,6 +49,10 @@ class Rated(Generic[H]):
         """Make the handle on the budget of a key."""
         raise NotImplementedError
 
+    def _crowded(self) -> None:
+        """A key shares a budget with others, as there is no place left for its own."""
+        self._count(self.name, "keys_full")
+
     def _of_session(self, call: Invocation) -> H:
         key = self._key(call.session.caller, call.session.id)
         if self._digester is not None:

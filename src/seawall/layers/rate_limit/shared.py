@@ -58,6 +58,7 @@ class SharedBucket:
         capacity: int,
         period_s: int,
         cost: int,
+        crowded: Callable[[], object] | None = None,
     ) -> None:
         self._store = store
         self._rate = (capacity, period_s)
@@ -68,6 +69,7 @@ class SharedBucket:
         part = max(capacity / store.replicas, float(cost))
         fills_in_s = part * period_s * store.replicas / capacity
         self._own = BoundBucket(own.table, now, Rate(part, fills_in_s), key)
+        self._own.crowded = crowded
         self._known_left: float | None = None
         self._known_at = 0.0
 
@@ -199,6 +201,7 @@ class SharedRateLimit(Rated[SharedBucket]):
             item.amount,
             item.get_expiry(),
             self._cost,
+            self._crowded,
         )
 
     def _hidden(self, key: tuple[str, ...]) -> tuple[str, ...]:

@@ -53,6 +53,9 @@ STRATEGIES = ("token-bucket", *_WINDOWS)
 class BoundLimiter(Protocol):
     """One rate for one key: what a caller that asks often holds on to."""
 
+    crowded: Callable[[], object] | None
+    """Told of each asking while this key shares a budget, as no place is left for its own."""
+
     def take(self, cost: int = 1) -> Taken:
         """Take `cost` tokens or none, and say when to come back."""
 
@@ -80,7 +83,7 @@ class Limiter(Protocol):
 class BoundWindow:
     """One rate for one key under a window strategy."""
 
-    __slots__ = ("_identifiers", "_item", "_key", "_name", "_storage", "_strategy")
+    __slots__ = ("_identifiers", "_item", "_key", "_name", "_storage", "_strategy", "crowded")
 
     def __init__(
         self,
@@ -96,6 +99,7 @@ class BoundWindow:
         self._item = item
         self._identifiers = tuple(map(escaped, identifiers))
         self._key = item.key_for(*self._identifiers)
+        self.crowded: Callable[[], object] | None = None
 
     def take(self, cost: int = 1) -> Taken:
         """Count `cost` calls or none: `limits` is only told of those that fit."""
@@ -108,6 +112,8 @@ class BoundWindow:
             and strategy.hit(item, *identifiers, cost=cost)
         )
         left = float(strategy.get_window_stats(item, *identifiers).remaining)
+        if self.crowded is not None and self._storage.crowds(self._name, self._key):
+            self.crowded()
         if granted:
             return Taken(granted=True, retry_after_s=0.0, left=left)
         wait_s = self._storage.wait_s(self._name, self._key, room) if room >= 0 else None

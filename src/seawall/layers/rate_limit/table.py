@@ -79,6 +79,10 @@ class Table(Generic[S]):
             return make() if shared is None else shared.branch(self.latest)
         return shared or self._share(group, make())
 
+    def crowds(self, key: str, group: Hashable) -> bool:
+        """Whether a key has no place of its own, and shares what those of its group have left."""
+        return key not in self._own and self._busy(group) is not None
+
     def keep(self, key: str, group: Hashable, state: S) -> None:
         """Hold a state that `open` gave and that was written to since."""
         if state.tracked or self._shared.get(group) is state:
