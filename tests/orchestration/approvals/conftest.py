@@ -60,6 +60,25 @@ class Place:
         self.pipelines.append(made)
         return made
 
+    async def advance(self, seconds: float) -> None:
+        """Move the clock, from timer to timer and only while no store is at work.
+
+        What a store may take is time of this clock too: moved meanwhile, it would give up a file
+        that the machine was too busy to write.
+        """
+        end = self.clock.now() + seconds
+        await self._quiet()
+        while (due := self.clock.next_due()) is not None and due < end:
+            await self.clock.advance(max(due - self.clock.now(), 0.0))
+            await self._quiet()
+        await self.clock.advance(end - self.clock.now())
+        await self._quiet()
+
+    async def _quiet(self) -> None:
+        for state in self.states:
+            if state.database is not None:
+                await state.database.quiet()
+
     async def close(self) -> None:
         """End the pipelines, with what they still write, and then the states."""
         for pipeline in self.pipelines:

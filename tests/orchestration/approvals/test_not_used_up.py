@@ -65,7 +65,7 @@ async def test_a_call_that_a_rate_refuses_is_still_approved_and_runs_later(place
     assert refused.results[0].failure is not None
     assert refused.results[0].failure.may_have_run is False
     assert await status(pipeline, batch_id) is ApprovalStatus.APPROVED
-    await place.clock.advance(61)
+    await place.advance(61)
     assert ends(await pipeline.resume(batch_id)) == ["ok"]
     assert ends(await pipeline.resume(batch_id)) == ["approval_used"]
     assert len(place.effects) == 2

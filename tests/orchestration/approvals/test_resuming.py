@@ -380,7 +380,7 @@ async def test_what_a_crash_left_in_doubt_is_run_again_only_where_that_is_safe(
     second = place.pipeline(settings={"lease_s": 5})
     assert (await second.approvals.show(batch_id)).status is ApprovalStatus.TAKEN
     assert ends(await second.resume(batch_id)) == ["approval_used"]
-    await place.clock.advance(6)
+    await place.advance(6)
     assert (await second.approvals.show(batch_id)).status is ApprovalStatus.UNKNOWN
     outcome = await second.resume(batch_id)
 
