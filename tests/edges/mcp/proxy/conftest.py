@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.servers import free_port
-from tests.waiting import until, until_listening
+from tests.waiting import until, until_listening, waited
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -189,6 +189,14 @@ class Served:
         script = str(SERVERS / "everything.py")
         return self.proxy(*options, "--", sys.executable, script, "stdio")
 
+    def forked(self, address: Path) -> int:
+        """A proxy that offers the same server on stdio, of which each process is there at once."""
+        script = str(SERVERS / "everything.py")
+        self.processes[-1] = subprocess.Popen([sys.executable, script, "host", str(address)])
+        waited(address.exists)
+        launcher = (sys.executable, "-S", "-E", str(SERVERS / "forked.py"), str(address))
+        return self.proxy("--", *launcher)
+
     def kill(self, port: int) -> None:
         """End one by force."""
         process = self.processes.pop(port)
@@ -216,11 +224,12 @@ def served() -> Iterator[Served]:
 
 
 @pytest.fixture(scope="session")
-def ports() -> Iterator[dict[str, int]]:
+def ports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, int]]:
     """A server (`direct`) and proxies that tests share: `http` and `stdio`, by what is behind."""
     found = Served()
     direct = found.everything()
-    yield {"direct": direct, "http": found.before(direct), "stdio": found.on_stdio()}
+    stdio = found.forked(tmp_path_factory.mktemp("host") / "address")
+    yield {"direct": direct, "http": found.before(direct), "stdio": stdio}
     found.close()
 
 

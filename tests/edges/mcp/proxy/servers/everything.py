@@ -1,6 +1,7 @@
 """A server with all that the protocol has, built with the official SDK.
 
-`everything.py stdio`, or `everything.py http PORT`. Names and texts are those that the official
+`everything.py stdio`, `everything.py http PORT`, or `everything.py host ADDRESS` for many on stdio
+that are there at once (`forked.py`). Names and texts are those that the official
 conformance suite asks for.
 """
 
@@ -14,6 +15,7 @@ import sys
 import warnings
 from typing import Any
 
+import forked  # type: ignore[import-not-found]  # a script finds what is beside it
 import mcp_types as types
 import uvicorn
 from mcp.server.lowlevel import Server
@@ -480,5 +482,7 @@ if __name__ == "__main__":
     assert base64.b64decode(PIXEL)
     if sys.argv[1] == "stdio":
         asyncio.run(on_stdio())
+    elif sys.argv[1] == "host":
+        forked.host(sys.argv[2], lambda: asyncio.run(on_stdio()))
     else:
         on_http(int(sys.argv[2]))
