@@ -696,10 +696,8 @@ def test_every_call_of_a_long_conversation_has_exactly_one_result(
     asyncio.run(conversation(turns))
 
 
-async def conversation(turns: list[list[tuple[str, dict[str, Any], str | None]]]) -> None:
-    clock = FakeClock()
-    session = Session("s")
-    runs = Counter[str]()
+def doing(clock: FakeClock, runs: Counter[str]) -> Pipeline:
+    """Two tools that do what their arguments say; `runs` counts by call id."""
 
     async def execute(arguments: dict[str, Any], context: Any) -> Any:
         runs[context.call_id] += 1
@@ -716,7 +714,7 @@ async def conversation(turns: list[list[tuple[str, dict[str, Any], str | None]]]
                 await clock.sleep(1_000)
         return arguments
 
-    pipeline = Pipeline(
+    return Pipeline(
         [
             Tool("async", "", ANY, execute),
             Tool("sequential", "", ANY, execute, execution="sequential"),
@@ -726,6 +724,13 @@ async def conversation(turns: list[list[tuple[str, dict[str, Any], str | None]]]
         loop=LoopPolicy(threshold=50),
         max_turn_width=2,
     )
+
+
+async def conversation(turns: list[list[tuple[str, dict[str, Any], str | None]]]) -> None:
+    clock = FakeClock()
+    session = Session("s")
+    runs = Counter[str]()
+    pipeline = doing(clock, runs)
     for number, calls in enumerate(turns):
         told = Told()
         runs.clear()

@@ -237,6 +237,22 @@ class Load:
                 return
             await asyncio.sleep(0.2)
 
+    def told(self, memory_kb: int) -> dict[str, Any]:
+        """What came of the calls, and what is held more than `memory_kb` of memory."""
+        database: Any = self.state.database
+        pool = database._here.engine.pool
+        ledger: Any = self.state.ledger
+        return {
+            "seen": self.seen,
+            "paid": self.paid,
+            "approved": self.approved,
+            "notes": self.notes,
+            "raised": [*self.raised],
+            "memory_kb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory_kb,
+            "in_use": pool.checkedout() if hasattr(pool, "checkedout") else 0,
+            "open": len(ledger._open) + len(ledger._never_ran),
+        }
+
 
 class Watch:
     """What a process holds, looked at again and again."""
@@ -246,6 +262,7 @@ class Watch:
         self.most_tasks = 0
         self.most_queued = 0
         self.slowest_loop_s = 0.0
+        self.drained = 0.0
 
     async def go_on(self) -> None:
         audit = self._load.pipeline._audit
@@ -258,6 +275,15 @@ class Watch:
             self.most_queued = max(self.most_queued, audit.queued)
             if not audit.queued:
                 self.drained = time.time()
+
+    def told(self) -> dict[str, Any]:
+        """The most that was there, and the last time that nothing was queued."""
+        return {
+            "most_tasks": self.most_tasks,
+            "most_queued": self.most_queued,
+            "drained": self.drained,
+            "slowest_loop_s": self.slowest_loop_s,
+        }
 
 
 def held() -> dict[str, int]:
@@ -287,7 +313,16 @@ async def main(url: str, effects: str, name: str) -> None:
     unraised: list[str] = []
     sys.unraisablehook = lambda what: unraised.append(repr(what.exc_value))
     threading.excepthook = lambda what: unraised.append(repr(what.exc_value))
-    load = Load(url, Path(effects), name)
+    found = await under_load(Load(url, Path(effects), name))
+    gc.collect()
+    await asyncio.sleep(0)
+    found["raised"] += unraised
+    found["logged"] = loud.said
+    sys.stdout.write(json.dumps(found))
+
+
+async def under_load(load: Load) -> dict[str, Any]:
+    """Say that all is ready, work until the time that is answered, and tell what came of it."""
     watch = Watch(load)
     async with load.state, load.pipeline:
         for work in (load.pay, load.look, load.delete, load.note, load.shortcut):
@@ -309,31 +344,7 @@ async def main(url: str, effects: str, name: str) -> None:
         await load.settle()
         watching.cancel()
         await asyncio.sleep(1)
-        after = held()
-        database: Any = load.state.database
-        pool = database._here.engine.pool
-        ledger: Any = load.state.ledger
-        found = {
-            "seen": load.seen,
-            "paid": load.paid,
-            "approved": load.approved,
-            "notes": load.notes,
-            "raised": [*load.raised, *unraised],
-            "before": before,
-            "after": after,
-            "memory_kb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory,
-            "most_tasks": watch.most_tasks,
-            "most_queued": watch.most_queued,
-            "drained": getattr(watch, "drained", 0.0),
-            "slowest_loop_s": watch.slowest_loop_s,
-            "in_use": pool.checkedout() if hasattr(pool, "checkedout") else 0,
-            "open": len(ledger._open) + len(ledger._never_ran),
-        }
-    del load, watch
-    gc.collect()
-    await asyncio.sleep(0)
-    found["logged"] = loud.said
-    sys.stdout.write(json.dumps(found))
+        return {"before": before, "after": held(), **load.told(memory), **watch.told()}
 
 
 if __name__ == "__main__":
