@@ -79,6 +79,18 @@ def test_tools_may_be_registered_from_other_threads_while_policies_change() -> N
     assert set(desk.pipeline._routes) == set(desk.pipeline.registry.names())
 
 
+def test_policies_that_keep_texts_change_nothing_where_a_tool_has_the_name_to_read_them() -> None:
+    desk = Desk(scripted(name="t"), scripted(name="result_read"), state="memory:")
+    before = desk.pipeline.policies, desk.pipeline.policy_of("t")
+
+    with pytest.raises(ConfigurationError, match="there is a tool named result_read"):
+        desk.pipeline.replace_policies(
+            Policies(default=RunPolicy(max_result_bytes=2_000, spill=True))
+        )
+
+    assert (desk.pipeline.policies, desk.pipeline.policy_of("t")) == before
+
+
 async def test_new_policies_hold_for_new_calls_and_keep_what_was_learnt() -> None:
     policy = RunPolicy(rate="2/day", timeout_s=10, breaker=BreakerPolicy(threshold=2))
     desk = Desk(scripted(OSError("down"), ("sleep", 20), name="t"), policy=policy)

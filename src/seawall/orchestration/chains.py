@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from seawall.orchestration.result_read import offer_result_read
+from seawall.orchestration.result_read import check_result_read, offer_result_read
 from seawall.pipeline.collecting import uncollected
 
 if TYPE_CHECKING:
@@ -67,8 +67,9 @@ class Chains:
         present = tuple(self.routes.items())
         trial = self.builder.trial(policies, parts)
         with uncollected():
-            for _, route in present:
-                trial.route(route.tool)
+            tried = [trial.route(route.tool) for _, route in present]
+        if any(route.spill is not None for route in tried):
+            check_result_read(self._registry)
 
         def follow() -> None:
             self.builder = self.builder.following(trial)

@@ -29,10 +29,15 @@ _LONGEST_CHARACTER = 4
 
 def offer_result_read(registry: Registry) -> None:
     """Register the tool; raises `ConfigurationError` if another one has its name."""
-    known = registry.get(RESULT_READ)
-    if known is None:
+    check_result_read(registry)
+    if registry.get(RESULT_READ) is None:
         registry.register(TOOL)
-    elif known.executor is not read_result:
+
+
+def check_result_read(registry: Registry) -> None:
+    """Raise `ConfigurationError` if another tool has the name of this one."""
+    known = registry.get(RESULT_READ)
+    if known is not None and known.executor is not read_result:
         raise ConfigurationError(
             f"there is a tool named {RESULT_READ} already, with which a model would read what"
             " result limits cut: give it another name, or leave `spill` out"
