@@ -59,6 +59,8 @@ BOUNDS_IN = (
     *(f"seawall.pipeline.arguments.{folder}" for folder in ("reading", "schema", "faults")),
     "seawall.edges.gateway",
     "seawall.orchestration",
+    "seawall.contract",
+    "seawall.stores",
 )
 
 Rows = list[list[str]]

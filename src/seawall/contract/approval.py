@@ -7,11 +7,16 @@ beside it, sealed, under the keys that `payload` makes.
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from seawall.contract.annotations import Risk
 from seawall.contract.decision import Action, PendingApproval
+from seawall.contract.errors import ConfigurationError, Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class ApprovalStatus(StrEnum):
@@ -62,6 +67,49 @@ class ApprovalBatch(msgspec.Struct, frozen=True, kw_only=True):
     """Who runs it now, or ran it last."""
     lease_until: float | None = None
     """Until when whoever runs it is taken to be there, in seconds since the epoch."""
+
+
+class ApprovalPage(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of the requests there are, the newest first."""
+
+    approvals: tuple[ApprovalBatch, ...] = ()
+    more: int = 0
+    """How many older ones there are beside these; of many only as many are counted."""
+    after: str | None = None
+    """What gives the next part, if there is one."""
+
+
+class WaitingRoom(msgspec.Struct, frozen=True, kw_only=True):
+    """How much of one caller may wait for a person at once. Nobody takes the places of others."""
+
+    max_waiting: int | None = 1_000
+    """Requests; None is no limit."""
+    max_waiting_bytes: int | None = 16 * 1024 * 1024
+    """Bytes of their arguments, as they are kept, and of what belongs to them; None is no limit."""
+
+    def __post_init__(self) -> None:
+        faults = [
+            Fault(f"must be at least 1; None is no limit (got {value!r})", key=name)
+            for name in self.__struct_fields__
+            if (value := getattr(self, name)) is not None and not value >= 1
+        ]
+        if faults:
+            raise ConfigurationError(faults)
+
+    def check(self, requests: int, held: int, size: int) -> None:
+        """Raise `ApprovalsFull` if one more of this size has no room beside those that wait."""
+        most, most_bytes = self.max_waiting, self.max_waiting_bytes
+        if most is not None and requests >= most:
+            raise ApprovalsFull(f"{most:,} requests of this caller wait for an answer already")
+        if most_bytes is not None and size > most_bytes:
+            said = f"the request for it is larger ({size:,} bytes) than all of a caller may be"
+            raise ApprovalsFull(f"{said} ({most_bytes:,})")
+        if most_bytes is not None and held + size > most_bytes:
+            raise ApprovalsFull(f"requests of this caller hold {held:,} of {most_bytes:,} bytes")
+
+
+class ApprovalsFull(RuntimeError):  # noqa: N818  # named by what happened
+    """There is no room for one more request that waits; nothing was kept."""
 
 
 class FrozenCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -162,6 +210,15 @@ class Frozen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             return ApprovalStatus.EXPIRED
         waits = any(call.asked and call.decision is None for call in self.calls)
         return ApprovalStatus.PENDING if waits else ApprovalStatus.APPROVED
+
+
+CALL_BYTES = 500
+"""What the record of one call takes, beside what is kept sealed."""
+
+
+def size_of(frozen: Frozen, payloads: Mapping[str, bytes]) -> int:
+    """Give the bytes of a request, counted alike in every store."""
+    return CALL_BYTES * len(frozen.calls) + sum(map(len, payloads.values()))
 
 
 def payload(position: int, what: str) -> str:

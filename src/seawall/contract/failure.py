@@ -53,6 +53,7 @@ REASONS: dict[str, FailureCode] = {
     "overloaded": FailureCode.RATE_LIMITED,
     "limiter_unavailable": FailureCode.RATE_LIMITED,
     "still_running": FailureCode.RATE_LIMITED,
+    "approvals_full": FailureCode.RATE_LIMITED,
     "circuit_open": FailureCode.CIRCUIT_OPEN,
     "tool_failed": FailureCode.EXECUTION_FAILED,
     "transport": FailureCode.EXECUTION_FAILED,

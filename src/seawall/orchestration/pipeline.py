@@ -203,6 +203,7 @@ class Pipeline:
             state=self.state,
             listeners=around.on_approval,
             risk_of=self._deciding.risk_of,
+            room=lambda: self.policies.approvals,
         )
         if self.approvals.enabled:
             self._deciding.lets_wait(Later(self.approvals))

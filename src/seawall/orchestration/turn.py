@@ -13,12 +13,20 @@ import inspect
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from seawall.contract.approval import ApprovalsFull
 from seawall.contract.failure import FailureCode, Issue
 from seawall.contract.result import ToolResult
 from seawall.contract.turn import TurnEvent, TurnOutcome, TurnStatus
 from seawall.orchestration.barrier import Barrier
 from seawall.orchestration.hook_results import not_begun
-from seawall.orchestration.waiting import Waiting, needs_approval, not_stored, waits_too
+from seawall.orchestration.waiting import (
+    Waiting,
+    if_room,
+    needs_approval,
+    no_room,
+    not_stored,
+    waits_too,
+)
 from seawall.pipeline.foreign import guarded_async, told
 
 if TYPE_CHECKING:
@@ -93,8 +101,8 @@ class Turn:
         self._carry = carry
         self._execution: str | None = None
         self._approval: ApprovalBatch | None = None
-        self._is_lost = False
-        """Whether it should wait, and that could not be stored."""
+        self._lost: Callable[[Invocation], ToolResult] | None = None
+        """What is said to calls that should wait, if that could not be stored."""
 
     async def run(self, execution: str | None) -> TurnOutcome:
         """Run all calls, and say what came of them."""
@@ -150,18 +158,21 @@ class Turn:
             return
         batch_id = approvals.new_id()
         waiting = [self._waiting(member) for member in self._members]
-        self._approval = await guarded_async(
+        options = {"execution": self._execution, "state": self._carry}
+        frozen = await guarded_async(
             f"storing approval {batch_id} failed",
-            lambda: approvals.freeze(
-                batch_id, waiting, self._session, execution=self._execution, state=self._carry
-            ),
+            lambda: if_room(approvals.freeze(batch_id, waiting, self._session, **options)),
             lambda _: None,
         )
-        self._is_lost = self._approval is None
-        if self._is_lost:
-            self.end(TurnStatus.DONE, "a request for approval could not be stored")
+        if isinstance(frozen, ApprovalsFull):
+            self._lost = partial(no_room, why=str(frozen))
+        elif frozen is None:
+            self._lost = not_stored
         else:
+            self._approval = frozen
             self.end(TurnStatus.WAITING, f"a person has to answer first: {batch_id}")
+            return
+        self.end(TurnStatus.DONE, "a request for approval could not be stored")
 
     def _waiting(self, member: Member) -> Waiting:
         call, twin_of = self._calls.get(member), member.twin_of
@@ -250,8 +261,9 @@ class Turn:
             batch_id = self._approval.id
             waits = None if decision is None else needs_approval(call, batch_id, decision)
             return waits or waits_too(call, batch_id)
-        lost = self._is_lost and call in self._asked
-        return not_stored(call) if lost else not_begun(call, *self.ended)
+        if self._lost is not None and call in self._asked:
+            return self._lost(call)
+        return not_begun(call, *self.ended)
 
     def _too_many(self, member: Member) -> ToolResult | None:
         if member.position < MAX_CALLS:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from msgspec.structs import replace
 
+from seawall.contract.approval import ApprovalsFull
 from seawall.contract.failure import FailureCode
 
 if TYPE_CHECKING:
@@ -20,7 +21,12 @@ if TYPE_CHECKING:
     Make = Callable[[Decision], Awaitable[str]]
     """Makes a new request, with why a person is asked, and gives its id."""
 
+T = TypeVar("T")
+
 LAYER = "risk_gate"
+
+ROOM_AFTER_S = 60.0
+"""When to try again where requests are full: a person has to do something first."""
 
 
 class Waiting(NamedTuple):
@@ -106,6 +112,29 @@ def not_stored(call: Invocation) -> ToolResult:
         reason="gate_failed",
         layer=LAYER,
         guidance="Do not repeat this call now; tell the user that approvals do not work here.",
+        may_have_run=False,
+    )
+
+
+async def if_room(storing: Awaitable[T]) -> T | ApprovalsFull:
+    """Wait for a request to be stored; that there is no room is an answer, and nobody's fault."""
+    try:
+        return await storing
+    except ApprovalsFull as full:
+        return full
+
+
+def no_room(call: Invocation, why: str) -> ToolResult:
+    """Refuse a call, as its caller has as many requests as may wait."""
+    return call.refuse(
+        FailureCode.RATE_LIMITED,
+        f"{call.tool.name} was not run: it needs a person's approval, and {why}",
+        reason="approvals_full",
+        layer=LAYER,
+        guidance="Tell the user that requests of yours wait for an answer and that there is no room"
+        " for more. Make this call again once they have answered or withdrawn some"
+        " (`seawall approvals list`, or the gateway's console); ask for less at once.",
+        retry_after_s=ROOM_AFTER_S,
         may_have_run=False,
     )
 

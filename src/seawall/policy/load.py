@@ -27,6 +27,7 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from seawall.contract.approval import WaitingRoom
 from seawall.contract.errors import ConfigurationError, Fault
 from seawall.policy.changes import unknown
 from seawall.policy.origins import Origins, fault_at
@@ -54,6 +55,7 @@ _KINDS: Mapping[str, type[Any]] = {
     "loop": LoopSettings,
     "console": ConsoleSettings,
     "audit": AuditSettings,
+    "approvals": WaitingRoom,
     "http_check": HttpCheckSettings,
     "shared": SharedSettings,
 }

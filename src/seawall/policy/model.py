@@ -19,6 +19,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from seawall.contract.approval import WaitingRoom
 from seawall.contract.errors import ConfigurationError, Fault
 from seawall.policy.changes import Changes, Family, gives_timeout
 from seawall.policy.checks import sound_sections
@@ -93,6 +94,7 @@ class Policies:
         loop: LoopSettings | None = _LOOP,
         console: ConsoleSettings | None = None,
         audit: AuditSettings | None = None,
+        approvals: WaitingRoom | None = None,
         http_check: HttpCheckSettings | None = None,
         shared: SharedSettings | None = None,
         origins: Origins | None = None,
@@ -103,6 +105,7 @@ class Policies:
         """When a model is taken to go in circles; None: nobody looks."""
         self.console = console or ConsoleSettings()
         self.audit = audit or AuditSettings()
+        self.approvals = approvals or WaitingRoom()
         self.http_check = http_check or HttpCheckSettings()
         self.shared = shared or SharedSettings()
         origins = origins or Origins()

@@ -211,6 +211,13 @@ SETTINGS: dict[str, dict[str, tuple[Schema, str]]] = {
         "calls": ({"enum": ["all", "refused", "off"]}, "which calls go into the audit log"),
         "wait": (_FLAG, "whether each call waits until it is written"),
     },
+    "approvals": {
+        "max_waiting": (_or_none(_whole(1)), "requests of one caller that wait at once"),
+        "max_waiting_bytes": (
+            _or_none({"anyOf": [_whole(1), {"type": "string", "pattern": _SIZE_TEXT}]}),
+            "bytes that they may hold",
+        ),
+    },
     "console": {"allow": (_TEXTS, "what the gateway's page may run")},
     "shared": {
         "url": (_TEXT, "a Redis or Valkey that processes share; without a password"),

@@ -54,6 +54,10 @@ SETTINGS: Mapping[str, Mapping[str, Reader]] = {
     "console": {"allow": units.texts},
     "http_check": {"allow": units.addresses},
     "audit": {"calls": units.text, "wait": units.flag},
+    "approvals": {
+        "max_waiting": units.limit(units.count),
+        "max_waiting_bytes": units.limit(units.size),
+    },
     "shared": {
         "url": units.text,
         "url_env": units.text,

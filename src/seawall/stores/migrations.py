@@ -112,5 +112,12 @@ _CALLS: Migration = (
 
 _KEYS: Migration = ("CREATE INDEX effects_by_key_alone ON effects (key)",)
 
-MIGRATIONS: tuple[Migration, ...] = (_FIRST, _APPROVALS, _SPILLS, _CALLS, _KEYS)
+_CALLERS: Migration = (
+    "ALTER TABLE approvals ADD COLUMN caller TEXT",
+    "ALTER TABLE approvals ADD COLUMN size BIGINT",
+    "ALTER TABLE approvals ADD COLUMN expires {double}",
+    "CREATE INDEX approvals_by_caller ON approvals (caller, closed)",
+)
+
+MIGRATIONS: tuple[Migration, ...] = (_FIRST, _APPROVALS, _SPILLS, _CALLS, _KEYS, _CALLERS)
 """All steps; the version of a state is how many of them it has seen."""

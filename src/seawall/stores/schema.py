@@ -95,10 +95,16 @@ approvals = Table(
     Column("read", Double),
     Column("record", LargeBinary, nullable=False),
     Column("alike", Text),
+    Column("caller", Text),
+    Column("size", BigInteger),
+    Column("expires", Double),
     Index("approvals_by_age", "closed", "created", "id"),
+    Index("approvals_by_caller", "caller", "closed"),
     Index("approvals_by_call", "alike", "created", "id"),
 )
-"""Turns that wait for a person; `record` has names, times and verdicts, never values."""
+"""Turns that wait for a person; `record` has names, times and verdicts, never values.
+
+`caller` is a fingerprint, so that any name has one; None in records from before there was one."""
 
 approval_payloads = Table(
     "approval_payloads",

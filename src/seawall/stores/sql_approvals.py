@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
-from sqlalchemy import delete, insert, select, tuple_, update
+from sqlalchemy import delete, func, insert, select, tuple_, update
 
-from seawall.contract.approval import ApprovalNotFound, Frozen
+from seawall.contract.approval import ApprovalNotFound, Frozen, size_of
 from seawall.stores.owner import Owner, is_gone_for_sure
 from seawall.stores.plain_text import plain
 from seawall.stores.schema import approval_payloads, approvals, owners
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy.ext.asyncio import AsyncConnection
 
+    from seawall.contract.approval import WaitingRoom
     from seawall.contract.audit import AuditEntry
     from seawall.stores.database import Database
     from seawall.stores.owners import Owners
@@ -48,16 +50,33 @@ class SqlApprovals:
         return self._processes.me().id
 
     async def add(
-        self, frozen: Frozen, payloads: Mapping[str, bytes], entries: Sequence[AuditEntry] = ()
+        self,
+        frozen: Frozen,
+        payloads: Mapping[str, bytes],
+        entries: Sequence[AuditEntry] = (),
+        room: WaitingRoom | None = None,
     ) -> None:
         """Keep a new one with what belongs to it, all or nothing."""
+        row = {
+            "id": frozen.id,
+            "created": frozen.created,
+            "alike": frozen.alike,
+            "caller": _fingerprint(frozen.caller),
+            "size": size_of(frozen, payloads),
+            "expires": frozen.expires,
+        }
 
         async def work(connection: AsyncConnection) -> None:
-            row = {"id": frozen.id, "created": frozen.created, "alike": frozen.alike}
+            if room is not None:
+                await _check_room(connection, row, room)
             await connection.execute(insert(approvals).values({**row, **_columns(frozen)}))
             await _put(connection, frozen.id, payloads)
             if entries:
                 await self._audit.append_in(connection, entries)
+                if room is not None and self._database.dialect == "postgresql":
+                    # Of many at once each saw the room that was left before all. Here they come
+                    # one after the other, as the log lets one in at a time.
+                    await _check_room(connection, row, room)
 
         await self._database.write(work)
 
@@ -180,6 +199,23 @@ class SqlApprovals:
             return False
         found = await self._database.read(work)
         return found is not None and is_gone_for_sure(found) is True
+
+
+async def _check_room(
+    connection: AsyncConnection, row: Mapping[str, Any], room: WaitingRoom
+) -> None:
+    """Look what else of the caller waits; raises `ApprovalsFull`."""
+    table = approvals.c
+    waits = (table.caller == row["caller"]) & (table.closed == 0) & (table.id != row["id"])
+    in_time = table.expires.is_(None) | (table.expires > row["created"])
+    query = select(func.count(), func.coalesce(func.sum(table.size), 0)).where(waits & in_time)
+    count, held = (await connection.execute(query)).one()
+    room.check(count, int(held), row["size"])
+
+
+def _fingerprint(caller: str) -> str:
+    """Name a caller so that every database takes it, whatever the name is."""
+    return blake2b(caller.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def _columns(frozen: Frozen) -> dict[str, object]:

@@ -61,6 +61,24 @@ def data(result: Result) -> Any:
     return json.loads(result.output)
 
 
+def test_a_list_says_how_many_older_ones_it_leaves_out_and_how_to_see_them(run: Run) -> None:
+    asked = []
+    for number in range(3):
+        said = run("call", "wipe", json.dumps({"path": f"/{number}"}), "--json")
+        asked.append(json.loads(said.output)["approval_id"])
+
+    first = run("approvals", "list", "--limit", "1", "--json")
+    assert [one["id"] for one in json.loads(first.stdout)] == [asked[2]]
+    assert first.stderr.startswith("2 older ones are left: --after ")
+    after = first.stderr.split()[-1]
+    second = run("approvals", "list", "--after", after, "--json")
+    assert [one["id"] for one in json.loads(second.stdout)] == asked[1::-1]
+    assert second.stderr == ""
+    wrong = run("approvals", "list", "--after", "yesterday")
+    assert wrong.exit_code == Exit.USAGE
+    assert "--after" in wrong.stderr
+
+
 def test_a_call_waits_is_approved_run_and_read(run: Run, tmp_path: Path) -> None:
     batch_id = waiting(run)
 

@@ -26,6 +26,7 @@ from seawall import (
     RunPolicy,
     tool,
 )
+from seawall.contract.approval import WaitingRoom
 from seawall.testing import FakeClock
 
 if TYPE_CHECKING:
@@ -84,6 +85,63 @@ async def test_a_call_that_needs_approval_is_202_with_the_address_of_it(
     (asked,) = shown.json()["calls"]
     assert (asked["tool"], asked["requestId"], asked["risk"]) == ("drop_table", "r-1", "high")
     assert "users" in asked["arguments"]
+
+
+@pytest.mark.parametrize("where", ["memory", "sqlite"])
+async def test_a_client_whose_requests_fill_its_room_is_told_so_alone(
+    where: str, tmp_path: Path
+) -> None:
+    state = f"sqlite:///{tmp_path}/state.db" if where == "sqlite" else "memory:"
+    policies = Policies(approvals=WaitingRoom(max_waiting=2))
+    pipeline = Pipeline(TOOLS, policies=policies, approvals=ApprovalSettings(), state=state)
+    async with pipeline, asking(pipeline=pipeline, **with_tokens(), token=CALLER) as client:
+        first, second = [await waiting(client), await waiting(client)]
+
+        refused = await call(
+            client, "drop_table", {"name": "users"}, headers={"Idempotency-Key": "k"}
+        )
+
+        assert refused.status_code == 429
+        assert refused.headers["Retry-After"] == "60"
+        failure = refused.json()["failure"]
+        assert (failure["reason"], failure["mayHaveRun"]) == ("approvals_full", False)
+        assert "answered or withdrawn" in failure["guidance"]
+        other = await call(client, "drop_table", {"name": "users"}, headers=bearer(ADMIN))
+        assert other.status_code == 202
+
+        await decided(client, first, "deny")
+        again = await call(
+            client, "drop_table", {"name": "users"}, headers={"Idempotency-Key": "k"}
+        )
+        assert again.status_code == 202
+        listed = (await client.get("/approvals", headers=bearer(APPROVER))).json()
+        assert first not in {f"/approvals/{one['id']}" for one in listed["approvals"]}
+        assert second in {f"/approvals/{one['id']}" for one in listed["approvals"]}
+
+
+async def test_the_list_gives_a_part_and_says_how_many_are_left(client: httpx.AsyncClient) -> None:
+    asked = [(await waiting(client)).rpartition("/")[2] for _ in range(5)]
+    headers = bearer(APPROVER)
+
+    first = (await client.get("/approvals?limit=2", headers=headers)).json()
+    rest = await client.get(
+        "/approvals", params={"after": first["after"], "limit": 500}, headers=headers
+    )
+
+    assert (len(first["approvals"]), first["more"]) == (2, 3)
+    assert (rest.json()["more"], rest.json()["after"]) == (0, None)
+    found = [one["id"] for one in (*first["approvals"], *rest.json()["approvals"])]
+    assert sorted(found) == sorted(asked)
+
+
+@pytest.mark.parametrize("query", ["limit=0", "limit=501", "limit=x", "limit=²", "after=gone"])
+async def test_a_part_of_the_list_that_cannot_be_is_refused(
+    client: httpx.AsyncClient, query: str
+) -> None:
+    refused = await client.get(f"/approvals?{query}", headers=bearer(APPROVER))
+
+    assert refused.status_code == 400
+    assert query.partition("=")[0] in refused.json()["failure"]["message"]
 
 
 async def test_what_is_approved_is_run_once_and_its_result_is_at_the_address(

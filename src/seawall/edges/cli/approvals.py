@@ -20,7 +20,7 @@ from seawall.edges.cli.call import as_data, read
 from seawall.edges.cli.exits import Exit, exit_of
 from seawall.edges.cli.paper import Paper
 from seawall.edges.cli.sources import policies_from, registry_from
-from seawall.orchestration.approvals.desk import Approvals
+from seawall.orchestration.approvals.desk import MAX_COUNTED, Approvals
 from seawall.orchestration.pipeline import Pipeline
 from seawall.pipeline.chance import SystemChance
 from seawall.pipeline.clock import SystemClock
@@ -54,15 +54,22 @@ class Desk(msgspec.Struct, frozen=True):
     errors: Paper
 
 
-def listed(desk: Desk, status: str, session: str | None, limit: int) -> Exit:
-    """List requests; `all` is any status."""
+def listed(
+    desk: Desk, status: str, session: str | None, limit: int, after: str | None = None
+) -> Exit:
+    """List requests; `all` is any status. Says on standard error what it leaves out."""
     if status != "all" and status not in list(ApprovalStatus):
         known = ", ".join([*ApprovalStatus, "all"])
         raise ConfigurationError([Fault(f"is {status!r}; use one of {known}", "--status")])
     wanted = None if status == "all" else ApprovalStatus(status)
 
     async def work(approvals: Approvals) -> Exit:
-        found = await approvals.list(wanted, session_id=session, limit=limit)
+        try:
+            page = await approvals.page(wanted, session_id=session, limit=limit, after=after)
+        except ValueError:
+            said = "is not what an earlier list gave"
+            raise ConfigurationError([Fault(said, "--after")]) from None
+        found = page.approvals
         if desk.as_json:
             desk.paper.text(_json([_data(batch) for batch in found]))
         elif found:
@@ -71,6 +78,9 @@ def listed(desk: Desk, status: str, session: str | None, limit: int) -> Exit:
         else:
             said = "Nothing waits for an answer." if status == "pending" else "There is none."
             desk.errors.text(said)
+        if page.after is not None:
+            number = f"{page.more:,}{' or more' if page.more >= MAX_COUNTED else ''}"
+            desk.errors.text(f"{number} older ones are left: --after {page.after}")
         return Exit.OK
 
     return _at(desk, work)

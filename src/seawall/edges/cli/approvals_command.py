@@ -57,11 +57,14 @@ def list_approvals(
         str | None, typer.Option(metavar="ID", help="Only those of this session.")
     ] = None,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="How many of the newest.")] = 100,
+    after: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="The older ones: what the list before said.")
+    ] = None,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """List requests, newest first."""
-    _run(state, as_json, lambda its, desk: its.listed(desk, status, session, limit))
+    _run(state, as_json, lambda its, desk: its.listed(desk, status, session, limit, after))
 
 
 @app.command("show")

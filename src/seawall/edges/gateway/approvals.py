@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+LISTED = 100
 MAX_LISTED = 500
 MAX_REFUSALS = 1_000
 MAX_TAKEN_UP = 16
@@ -111,15 +112,25 @@ class ApprovalDesk:
             resuming.cancel(STOPPED)
 
     async def listed(self, asked: Asked) -> Answer:
-        """List requests, the newest first."""
-        said = asked.query().get("status", ApprovalStatus.PENDING.value)
+        """List requests, the newest first, or those after another part of the list."""
+        query = asked.query()
+        said = query.get("status", ApprovalStatus.PENDING.value)
         try:
             status = None if said == "all" else ApprovalStatus(said)
         except ValueError as error:
             known = ", ".join([*ApprovalStatus, "all"])
             raise Refused(bad_request(f"status must be one of {known}")) from error
-        found = await _reached(self._desk.list(status, limit=MAX_LISTED))
-        return json_answer({"approvals": [_request(batch) for batch in found]})
+        limit = query.get("limit", str(LISTED))
+        if not limit.isascii() or not limit.isdigit() or not 1 <= int(limit[:9]) <= MAX_LISTED:
+            raise Refused(bad_request(f"limit must be a whole number from 1 to {MAX_LISTED}"))
+        try:
+            found = await _reached(
+                self._desk.page(status, limit=int(limit), after=query.get("after") or None)
+            )
+        except ValueError as error:
+            raise Refused(bad_request("after must be what an earlier answer gave")) from error
+        shown = [_request(batch) for batch in found.approvals]
+        return json_answer({"approvals": shown, "more": found.more, "after": found.after})
 
     async def shown(self, asked: Asked) -> Answer:
         """Show one request, with the results once there are any."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from seawall import __version__
 from seawall.contract.approval import ApprovalStatus
+from seawall.edges.gateway.approvals import LISTED, MAX_LISTED
 from seawall.edges.gateway.openapi_schemas import reference as _ref
 from seawall.edges.gateway.openapi_schemas import schemas
 
@@ -31,7 +32,7 @@ _STATUSES = {
     "415": "The body is not application/json.",
     "421": "The gateway does not answer under this host name.",
     "422": "The arguments are no good: see `failure.issues`. Or the key was used for another call.",
-    "429": "A rate is used up; see Retry-After.",
+    "429": "A rate is used up, or the client's requests that wait are too many; see Retry-After.",
     "431": "The headers are too large.",
     "500": "The gateway itself failed; its log says how.",
     "501": "This cannot be done here.",
@@ -76,7 +77,7 @@ def _paths() -> Schema:
         "/breakers": {"get": _reading("Show the circuits", "Breakers")},
         "/workers": {"get": _reading("Show what workers share", "Workers")},
         "/breakers/{name}": {"post": _BREAKER},
-        "/approvals": {"get": _reading("List approvals", "Approvals", parameters=[_STATUS])},
+        "/approvals": {"get": _reading("List approvals", "Approvals", parameters=_LIST)},
         "/approvals/{id}": {"get": _approval(), "post": _DECISION},
         "/metrics": {"get": _text("Metrics for Prometheus", "text/plain")},
         "/events": {"get": _text("Spans, tools and approvals as they change", "text/event-stream")},
@@ -201,6 +202,20 @@ _STATUS: Schema = {
     "in": "query",
     "schema": {"enum": [*ApprovalStatus, "all"], "default": "pending"},
 }
+_LIST: list[Schema] = [
+    _STATUS,
+    {
+        "name": "limit",
+        "in": "query",
+        "schema": {"type": "integer", "minimum": 1, "maximum": MAX_LISTED, "default": LISTED},
+    },
+    {
+        "name": "after",
+        "in": "query",
+        "description": "What `after` was in the answer before: gives the older ones.",
+        "schema": {"type": "string"},
+    },
+]
 _ANSWERED = {
     "description": (
         "It was answered, run or expired already, and what was said then stands; or `digests` are"

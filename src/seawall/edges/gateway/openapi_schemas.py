@@ -146,7 +146,9 @@ def _of_approvals() -> dict[str, Schema]:
     decision = {"decision": {"enum": ["approve", "deny", "withdraw"]}}
     return {
         "Approval": _object(approval, {"results": _list(reference("Result"))}),
-        "Approvals": _object({"approvals": _list(reference("Approval"))}),
+        "Approvals": _object(
+            {"approvals": _list(reference("Approval")), "more": _COUNT, "after": _MAYBE_TEXT}
+        ),
         "Decision": _object(decision, {"reason": _TEXT, "digests": _list(_TEXT)}),
     }
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping, Sequence
     from typing import Any
 
-    from seawall.contract.approval import Frozen
+    from seawall.contract.approval import Frozen, WaitingRoom
     from seawall.contract.audit import AuditEntry
     from seawall.orchestration.approvals.store import ApprovalStore, Box, Noting
     from seawall.orchestration.approvals.transitions import Transition
@@ -45,10 +45,14 @@ class BoundedStore:
         return self._store.owner
 
     async def add(
-        self, frozen: Frozen, payloads: Mapping[str, bytes], entries: Sequence[AuditEntry] = ()
+        self,
+        frozen: Frozen,
+        payloads: Mapping[str, bytes],
+        entries: Sequence[AuditEntry] = (),
+        room: WaitingRoom | None = None,
     ) -> None:
         """Keep a new one."""
-        adding = asyncio.ensure_future(self._store.add(frozen, payloads, entries))
+        adding = asyncio.ensure_future(self._store.add(frozen, payloads, entries, room))
         self._late.add(frozen.id)
         adding.add_done_callback(lambda _: self._late.discard(frozen.id))
         await self._within(adding, writes=True)

@@ -9,6 +9,7 @@ An id is that of a request, for all its calls, or that of one call of it.
 from __future__ import annotations
 
 import asyncio
+import math
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +18,11 @@ from seawall.contract.approval import (
     ApprovalBatch,
     ApprovalConflict,
     ApprovalNotFound,
+    ApprovalPage,
+    ApprovalsFull,
     ApprovalStatus,
     Frozen,
+    WaitingRoom,
     batch_of,
     item_id,
 )
@@ -43,9 +47,10 @@ from seawall.orchestration.approvals.withdrawing import Withdrawing, has_loop
 from seawall.pipeline.foreign import guarded_async, log
 from seawall.stores.approvals import approvals_in
 from seawall.stores.memory_approvals import MemoryApprovals
+from seawall.stores.plain_text import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Sequence
 
     from seawall.contract.annotations import Risk
     from seawall.contract.tool import Tool
@@ -59,6 +64,8 @@ if TYPE_CHECKING:
 
 MAX_SESSIONS = 1_000
 MAX_LISTED = 1_000
+MAX_COUNTED = 1_000
+"""Requests beyond a page that are counted."""
 MAX_REASON = 1_000
 MAX_BY = 200
 LEAVING_S = 1.0
@@ -81,6 +88,7 @@ class Approvals:
         state: State | None = None,
         listeners: Sequence[Callable[..., Any]] = (),
         risk_of: Callable[[Tool], Risk] = lambda tool: tool.effective_risk,
+        room: Callable[[], WaitingRoom] = WaitingRoom,
     ) -> None:
         self.settings = settings or ApprovalSettings()
         self.enabled = settings is not None or state is not None
@@ -99,7 +107,7 @@ class Approvals:
         """Those made here that it could not see, and when."""
         self._looks = self._newest_look = 0
         self._look_again_at = 0.0
-        self._freezer = Freezer(self.store, self.settings, clock, chance, risk_of)
+        self._freezer = Freezer(self.store, self.settings, clock, chance, risk_of, room)
         self._sessions: dict[str, Session] = {}
         self._swept = clock.now()
         self.new_id = self._freezer.new_id
@@ -151,19 +159,62 @@ class Approvals:
         limit: int = 100,
     ) -> tuple[ApprovalBatch, ...]:
         """Give the newest requests of this status, or of any."""
+        page = await self._page(status, session_id, limit, after=None, count=0)
+        return page.approvals
+
+    async def page(
+        self,
+        status: ApprovalStatus | str | None = ApprovalStatus.PENDING,
+        *,
+        session_id: str | None = None,
+        limit: int = 100,
+        after: str | None = None,
+    ) -> ApprovalPage:
+        """Give a part of them, the newest or those `after` another part, and how many are left.
+
+        At most 1,000 of those left are counted. Raises ValueError if `after` is of no such part.
+        """
+        return await self._page(status, session_id, limit, after, MAX_COUNTED)
+
+    async def _page(
+        self,
+        status: ApprovalStatus | str | None,
+        session_id: str | None,
+        limit: int,
+        after: str | None,
+        count: int,
+    ) -> ApprovalPage:
         wanted = None if status is None else ApprovalStatus(status)
         limit = min(max(limit, 1), MAX_LISTED)
-        found: list[ApprovalBatch] = []
-        before: tuple[float, str] | None = None
-        while len(found) < limit:
-            page = await self.store.page(closed=wanted not in LIVE, before=before, limit=limit)
+        before = None if after is None else _place_of(after)
+        fitting = self._fitting(wanted, session_id, before, limit + count)
+        found = [frozen async for frozen in fitting]
+        shown = found[:limit]
+        return ApprovalPage(
+            approvals=tuple([await self._seen(frozen) for frozen in shown]),
+            more=len(found) - len(shown),
+            after=_after(shown[-1]) if len(found) > limit else None,
+        )
+
+    async def _fitting(
+        self,
+        status: ApprovalStatus | None,
+        session_id: str | None,
+        before: tuple[float, str] | None,
+        limit: int,
+    ) -> AsyncIterator[Frozen]:
+        left = limit
+        while True:
+            page = await self.store.page(closed=status not in LIVE, before=before, limit=limit)
             for frozen in page:
-                if len(found) < limit and await self._fits(frozen, wanted, session_id):
-                    found.append(await self._seen(frozen))
+                if await self._fits(frozen, status, session_id):
+                    yield frozen
+                    left -= 1
+                    if not left:
+                        return
             if len(page) < limit:
-                break
+                return
             before = page[-1].created, page[-1].id
-        return tuple(found)
 
     async def _fits(
         self, frozen: Frozen, status: ApprovalStatus | None, session_id: str | None
@@ -255,6 +306,8 @@ class Approvals:
                 with self.clock.limit(LEAVING_S):
                     await asyncio.shield(tried)
             raise
+        except ApprovalsFull:
+            raise  # nothing is there to be taken back
         except BaseException:
             self.take_back(batch_id, waiting, storing)
             raise
@@ -391,6 +444,18 @@ def _key_of(waiting: Sequence[Waiting]) -> tuple[str, str] | None:
     if call is None or call.idempotency_key is None:
         return None
     return call.session.caller, call.idempotency_key
+
+
+def _after(frozen: Frozen) -> str:
+    return f"{frozen.created!r}_{frozen.id}"
+
+
+def _place_of(after: str) -> tuple[float, str]:
+    created, found, approval_id = after.partition("_")
+    place = float(created) if found else math.nan
+    if not math.isfinite(place):
+        raise ValueError("is of no part of the requests")
+    return place, plain(approval_id)
 
 
 def _batch(frozen: Frozen, envelope: Envelope, status: ApprovalStatus) -> ApprovalBatch:

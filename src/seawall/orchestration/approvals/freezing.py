@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from seawall.contract.annotations import Risk
+    from seawall.contract.approval import WaitingRoom
     from seawall.contract.tool import Tool
     from seawall.orchestration.approvals.settings import ApprovalSettings
     from seawall.orchestration.approvals.store import ApprovalStore
@@ -35,12 +36,14 @@ class Freezer:
         clock: Clock,
         chance: Chance,
         risk_of: Callable[[Tool], Risk],
+        room: Callable[[], WaitingRoom],
     ) -> None:
         self._store = store
         self._settings = settings
         self._clock = clock
         self._chance = chance
         self._risk_of = risk_of
+        self._room = room
 
     def new_id(self) -> str:
         """Draw the id of a request; nobody guesses it."""
@@ -73,7 +76,8 @@ class Freezer:
             execution=execution,
             calls=calls,
         )
-        await self._store.add(frozen, envelope.sealed, noting("asked", at=now)(frozen))
+        entries = noting("asked", at=now)(frozen)
+        await self._store.add(frozen, envelope.sealed, entries, self._room())
         return frozen, envelope
 
     def _alike(self, waiting: Sequence[Waiting]) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from seawall.contract.approval import ApprovalsFull
 from seawall.orchestration.approvals.same_key import under_same_key
-from seawall.orchestration.waiting import Waiting, needs_approval, not_stored
+from seawall.orchestration.waiting import Waiting, if_room, needs_approval, no_room, not_stored
 from seawall.pipeline.aside import Alone
 from seawall.pipeline.foreign import guarded_async
 
@@ -41,12 +42,15 @@ class Later:
         state = None if call.aside is None else call.aside.carry
         sharing = self._approvals.sharing
         make = partial(self._made, call, state)
-        batch_id: str | None = await guarded_async(
+        asking = make if sharing is None else partial(sharing.request, call, make=make)
+        made: str | ApprovalsFull | None = await guarded_async(
             f"storing an approval of {call.tool.name!r} failed",
-            lambda: make(decision) if sharing is None else sharing.request(call, decision, make),
+            lambda: if_room(asking(decision)),
             lambda _: None,
         )
-        return not_stored(call) if batch_id is None else needs_approval(call, batch_id, decision)
+        if isinstance(made, ApprovalsFull):
+            return no_room(call, str(made))
+        return not_stored(call) if made is None else needs_approval(call, made, decision)
 
     async def _made(self, call: Invocation, state: Any, decision: Decision) -> str:
         approvals = self._approvals

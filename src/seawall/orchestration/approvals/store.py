@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from seawall.contract.approval import Frozen
+    from seawall.contract.approval import Frozen, WaitingRoom
     from seawall.contract.audit import AuditEntry
     from seawall.orchestration.approvals.transitions import Transition
 
@@ -23,9 +23,17 @@ class ApprovalStore(Protocol):
         ...
 
     async def add(
-        self, frozen: Frozen, payloads: Mapping[str, bytes], entries: Sequence[AuditEntry] = ()
+        self,
+        frozen: Frozen,
+        payloads: Mapping[str, bytes],
+        entries: Sequence[AuditEntry] = (),
+        room: WaitingRoom | None = None,
     ) -> None:
-        """Keep a new one with what belongs to it, all or nothing; durable when this returns."""
+        """Keep a new one with what belongs to it, all or nothing; durable when this returns.
+
+        Raises `ApprovalsFull`, and keeps nothing, if `room` has no place for it beside those of
+        its caller that are not closed and whose time is not over, however many add at once.
+        """
         ...
 
     async def load(self, batch_id: str) -> Frozen | None:

@@ -199,6 +199,22 @@ async def test_a_stream_that_begins_anew_moves_nothing_either() -> None:
         await expect(page.locator(".verdict")).to_have_text("Taken back by who asked.")
 
 
+async def test_older_requests_are_counted_and_shown_below_when_they_are_asked_for() -> None:
+    pipeline = waiting()
+    asked = await ask_for(pipeline, *(f"table {number}" for number in range(103)))
+    async with deciding(pipeline) as page:
+        await expect(page.locator("#left")).to_have_text("3 older wait")
+        newest = await button(page, "approve", asked[-1]).bounding_box()
+        await page.locator("#older").focus()
+        await page.keyboard.press("Enter")
+        await expect(page.locator("#approvals li")).to_have_count(103)
+        await expect(page.locator(f"[data-request={asked[2]}]")).to_be_focused()
+        await expect(page.locator("#older")).to_be_hidden()
+        await expect(page.locator("#waiting")).to_have_text("103 shown.")
+        await page.evaluate("scrollTo(0, 0)")
+        assert await button(page, "approve", asked[-1]).bounding_box() == newest
+
+
 async def test_a_tool_that_takes_the_place_under_the_pointer_is_not_chosen() -> None:
     pipeline = Pipeline(TOOLS)
     async with page_of(pipeline) as page:

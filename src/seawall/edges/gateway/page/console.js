@@ -8,10 +8,11 @@ import { begin, byHand } from "/assets/settled.js";
 const $ = (id) => document.getElementById(id);
 const store = {
   may: {}, tools: new Map(), spans: [], // what the gateway said
-  cards: new Map(), fresh: new Set(), // requests that are shown, and those that came since
+  cards: new Map(), fresh: new Set(), left: { more: 0, after: null }, // requests that are shown, and those that came since
   state: "all", page: 0, // which tools are listed
   chosen: null, detail: null, waiting: null, // the tool that is looked at
 };
+const WAITING = "/approvals?status=pending";
 const MAX_SPANS = 200;
 const MAX_ROWS = 50; // of the spans that are shown
 const MAX_FRESH = 1000; // more are counted as so many
@@ -120,13 +121,13 @@ async function load() {
     const [tools, spans, approvals] = await Promise.all([
       may.call ? ask("/tools?view=brief") : null,
       may.call ? ask(`/traces?limit=${MAX_SPANS}`) : null,
-      may.approve ? ask("/approvals?status=pending") : null,
+      may.approve ? ask(WAITING) : null,
     ]);
     Object.assign(store, { may, spans: spans?.spans ?? [] });
     store.tools = new Map((tools?.tools ?? []).map((tool) => [tool.name, taken(tool)]));
     drawWho(name);
     warn(may.call || may.approve ? "" : "This gateway wants a token: choose Token… above.");
-    found = approvals?.approvals ?? [];
+    found = approvals ?? { approvals: [], more: 0, after: null };
   } catch (error) {
     warn(error.status === 401 ? "This gateway wants a token: choose Token… above." : error.message);
   }
@@ -173,7 +174,7 @@ function later(work, wait = 400) {
 let watching = new AbortController();
 function watchAnew() {
   store.cards.clear(); // another may be asked about other things
-  showApprovals([]);
+  showApprovals({ approvals: [], more: 0, after: null });
   watching.abort();
 }
 
@@ -596,7 +597,7 @@ function cardOf(approval) {
   const controls = el("div", {},
     el("label", { for: key, class: "hint" }, "Reason (of a denial the model reads it) "), reason,
     el("p", { class: "buttons" }, button("approve", "Approve", "primary"), button("deny", "Deny")));
-  const node = el("li", { "data-request": id },
+  const node = el("li", { "data-request": id, tabindex: "-1" },
     ...calls.flatMap((call, at) => [
       el("p", {}, el("strong", {}, call.tool), " ", badge(`${call.risk} risk`, "warn"), " ", decisions[at]),
       call.server ? el("p", {}, `on ${call.server}`) : null,
@@ -609,12 +610,13 @@ function cardOf(approval) {
   return card;
 }
 
-function showApprovals(found) {
-  const cards = found.map((approval) => {
+function showApprovals({ approvals, more, after }) {
+  const cards = approvals.map((approval) => {
     const known = store.cards.get(approval.id);
     return known?.waits ? known : cardOf(approval);
   });
   store.cards = new Map(cards.map((card) => [card.approval.id, card]));
+  store.left = { more, after };
   store.fresh.clear();
   $("approvals").replaceChildren(...cards.map((card) => card.node));
   drawWaiting();
@@ -627,6 +629,26 @@ function drawWaiting() {
       .filter(Boolean).join(", ") + ".";
   if ($("waiting").textContent !== said) $("waiting").textContent = said;
   $("show-new").disabled = !fresh;
+  const { more, after } = store.left;
+  $("older-bar").hidden = !after;
+  $("left").textContent = after ? `${more}${more < MAX_FRESH ? "" : " or more"} older wait` : "";
+}
+
+// Below those that are shown, so that nothing moves.
+async function showOlder() {
+  const { after } = store.left;
+  try {
+    const page = await ask(`${WAITING}&after=${encodeURIComponent(after)}`);
+    if (store.left.after !== after) return; // the list was asked for anew meanwhile
+    const older = page.approvals.filter((approval) => !store.cards.has(approval.id)).map(cardOf);
+    for (const card of older) store.cards.set(card.approval.id, card);
+    store.left = { more: page.more, after: page.after };
+    $("approvals").append(...older.map((card) => card.node));
+    older[0]?.node.focus();
+    drawWaiting();
+  } catch (error) {
+    warn(error.message);
+  }
 }
 
 // Whether a person may be about to press something of what is shown.
@@ -647,18 +669,19 @@ function decided(approval) {
 
 async function showNew() {
   try {
-    const { approvals } = await ask("/approvals?status=pending");
-    showApprovals(approvals);
+    showApprovals(await ask(WAITING));
   } catch (error) {
     warn(error.message);
   }
 }
 
+const newestShown = () => Math.max(0, ...[...store.cards.values()].map((card) => card.approval.created));
+
 // What became of the requests while there was no stream.
 async function compare(found) {
   if (!store.may.approve || !isLookedAt()) return showApprovals(found);
-  const waiting = new Set(found.map((approval) => approval.id));
-  for (const approval of found) if (!store.cards.has(approval.id)) store.fresh.add(approval.id);
+  const waiting = new Set(found.approvals.map((approval) => approval.id));
+  for (const { id, created } of found.approvals) if (!store.cards.has(id) && created >= newestShown()) store.fresh.add(id);
   for (const card of store.cards.values()) {
     const { id } = card.approval;
     if (card.waits && !waiting.has(id)) change(card, await ask(`/approvals/${encodeURIComponent(id)}`).catch(() => card.approval));
@@ -708,6 +731,7 @@ async function answer(card, decision, reason) {
 for (const id of ["search", "risk", "family", "confirm"]) $(id).addEventListener("input", () => byHand(filter));
 $("earlier").addEventListener("click", () => byHand(() => turn(-1)));
 $("more").addEventListener("click", () => byHand(() => turn(1)));
+$("older").addEventListener("click", showOlder);
 $("show-new").addEventListener("click", async () => {
   await showNew();
   $("approvals-title").focus();
