@@ -69,21 +69,29 @@ class Invocation(msgspec.Struct, eq=False):
 
     # Made for every call: a struct fills its fields in a third of the time that `__init__` takes.
     tool: Tool
+    """What is called."""
     policy: RunPolicy
+    """What its chain was made of."""
     prepare: Callable[[Invocation], ToolResult | None]
+    """Sets the arguments, or gives the refusal; called by `prepared()` alone."""
     given: Any
     """Arguments as they came; never changed."""
     call_id: str
+    """Joins all attempts, in spans and results."""
     session: Session
+    """Of the caller."""
     arrived: float
-    """Monotonic seconds."""
+    """When it came, in monotonic seconds."""
     pipeline: Any = None
     """The front door, for calls made by tools."""
     close_attempt: Callable[[Invocation, ToolResult], None] = _not_recorded
     """Record the attempt that just ended; for a layer that is about to begin another."""
     given_truncated: bool = False
+    """Whether the provider cut the arguments off."""
     idempotency_key: str | None = None
+    """The caller's, or one that is made when the tool asks for it."""
     on_progress: Progress | None = None
+    """Who is told what the tool reports."""
     passage: Any = None
     """What hooks leave of its reports; None where no hook looks at them."""
     reports: Any = None
@@ -92,8 +100,11 @@ class Invocation(msgspec.Struct, eq=False):
     attempt: int = 0
     """Attempts begun. Written by the executor alone."""
     attempt_open: bool = False
+    """Whether the newest attempt is in no book yet."""
     attempt_started: float = 0.0
+    """When the newest began, in monotonic seconds."""
     attempt_wall: float = 0.0
+    """The same in seconds since the epoch."""
     started: bool = False
     """Whether any attempt's executor has begun, so that an effect is possible."""
     begun: bool = False
@@ -112,6 +123,7 @@ class Invocation(msgspec.Struct, eq=False):
     """Why the newest attempt is being given up."""
 
     unprepared: bool = True
+    """Whether the arguments are still to be parsed and checked."""
     refusal: ToolResult | None = None
     """Why the arguments cannot be used, once they were prepared."""
     _arguments: Any = None
@@ -124,6 +136,7 @@ class Invocation(msgspec.Struct, eq=False):
     ignored: tuple[str, ...] = ()
     """Names of arguments that the tool does not take, and does not get."""
     digest: Digest | None = None
+    """Of the arguments; made when somebody asks."""
 
     timeout_s: float | None = None
     """The caller's own limit for each attempt, instead of the policy's."""
@@ -138,15 +151,18 @@ class Invocation(msgspec.Struct, eq=False):
     decided: tuple[str, str] = NOBODY
     """Who let it run or did not (policy, session, person, approval), and why."""
     key: str = ""
+    """Fingerprint of the rate limit's key, if it has one."""
     budgeted: bool = False
     """Whether a budget of extra attempts has counted this call."""
 
     outer: Invocation | None = None
     """The call whose tool makes this one."""
     depth: int = 0
+    """How many calls of tools it is inside of."""
     batch_id: str | None = None
     """Of the batch or turn this call belongs to."""
     aside: Aside | None = None
+    """What turns and hooks keep about it; made by `beside()`."""
     handed: tuple[Failure, ...] = ()
     """Failures without an effect of calls that its tool made, the newest; it may hand one on."""
     reached: bool = False

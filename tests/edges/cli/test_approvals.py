@@ -79,6 +79,21 @@ def test_a_list_says_how_many_older_ones_it_leaves_out_and_how_to_see_them(run: 
     assert "--after" in wrong.stderr
 
 
+def test_what_nobody_sees_is_written_out_for_whoever_decides(run: Run) -> None:
+    hidden = "\u3164\u2800\ufe0f\U000e0100\u034f\u115f\uffa0\u202e\u00a0\u3000"
+    said = run("call", "wipe", json.dumps({"path": f"bob{hidden}"}), "--json")
+    approval_id = json.loads(said.output)["approval_id"]
+
+    shown = run("approvals", "show", approval_id).output
+    as_json = run("approvals", "show", approval_id, "--json").output
+
+    written = "\\u3164\\u2800\\ufe0f\\udb40\\udd00\\u034f\\u115f\\uffa0\\u202e\\u00a0\\u3000"
+    assert f'"bob{written}"' in shown
+    assert not set(hidden) & set(shown + as_json + run("approvals", "list").output)
+    (item,) = json.loads(as_json)["approvals"]
+    assert json.loads(item["arguments"])["path"] == f"bob{hidden}"
+
+
 def test_a_call_waits_is_approved_run_and_read(run: Run, tmp_path: Path) -> None:
     batch_id = waiting(run)
 

@@ -69,6 +69,17 @@ def test_a_secret_is_not_shown_to_the_one_who_decides() -> None:
     assert '"path": "/a"' in shown
 
 
+@pytest.mark.parametrize("hidden", ["\u3164", "\u2800", "\ufe0f", "\u034f", "\u3000"])
+async def test_what_nobody_sees_is_written_out_before_it_is_decided(hidden: str) -> None:
+    said = Tty()
+    decision = Decision(Action.ASK, f"to bob{hidden}")
+
+    await Terminal(Tty("y\n"), said).confirm(_prepared(path=f"bob{hidden}"), decision)
+
+    assert hidden not in said.getvalue()
+    assert f'"bob\\u{ord(hidden):04x}"' in said.getvalue()
+
+
 async def test_a_question_cannot_control_the_terminal() -> None:
     said = Tty()
 

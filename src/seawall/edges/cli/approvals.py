@@ -24,6 +24,7 @@ from seawall.orchestration.approvals.desk import MAX_COUNTED, Approvals
 from seawall.orchestration.pipeline import Pipeline
 from seawall.pipeline.chance import SystemChance
 from seawall.pipeline.clock import SystemClock
+from seawall.pipeline.visible import visible_json, visible_line
 from seawall.recording.shown import moment
 from seawall.stores.opening import open_state
 
@@ -202,8 +203,8 @@ def _arguments(text: str | None) -> dict[str, Any] | None:
 
 def _listed(paper: Paper, found: Sequence[ApprovalBatch], now: float) -> None:
     """Write the table, with the servers if the requests are not all of one."""
-    servers = [_servers(batch) for batch in found]
-    rows = [_row(batch, now) for batch in found]
+    servers = [visible_line(_servers(batch)) for batch in found]
+    rows = [tuple(map(visible_line, _row(batch, now))) for batch in found]
     if len(set(servers)) == 1:
         paper.table(COLUMNS, rows)
         return
@@ -269,7 +270,7 @@ def _write(desk: Desk, batch: ApprovalBatch, now: float) -> None:
 
 def _item(paper: Paper, item: PendingApproval) -> None:
     paper.line("")
-    paper.line((item.tool, "bold"), f"  {item.id}")
+    paper.line((visible_line(item.tool), "bold"), f"  {item.id}")
     decided = "" if item.decided is None else f"{item.decision} at {moment(item.decided)}"
     facts = {
         "server": item.origin,
@@ -281,13 +282,13 @@ def _item(paper: Paper, item: PendingApproval) -> None:
         "because": item.deny_reason,
     }
     _facts(paper, facts)
-    paper.text("\n".join(f"  {line}" for line in item.arguments.splitlines()))
+    paper.text("\n".join(f"  {line}" for line in item.arguments.split("\n")))
 
 
 def _facts(paper: Paper, facts: dict[str, str]) -> None:
     for name, value in facts.items():
         if value:
-            paper.line(value, lead=f"  {name:<8} ")
+            paper.line(visible_line(value), lead=f"  {name:<8} ")
 
 
 def _results(desk: Desk, outcome: TurnOutcome) -> Exit:
@@ -319,4 +320,4 @@ def _data(batch: ApprovalBatch) -> dict[str, Any]:
 
 
 def _json(data: Any) -> str:
-    return json.dumps(data, ensure_ascii=False, default=str)
+    return visible_json(json.dumps(data, ensure_ascii=False, default=str))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from seawall.edges.cli.paper import printable
 from seawall.layers.risk_questions import Answer
 from seawall.pipeline.arguments.faults.explain import show
+from seawall.pipeline.visible import visible_json, visible_line
 
 if TYPE_CHECKING:
     from typing import TextIO
@@ -49,7 +50,8 @@ class Terminal:
 
     async def confirm(self, prepared: Prepared, decision: Decision) -> Answer:
         """Ask about one call."""
-        self._say(f"{prepared.tool.name} needs your word ({decision.reason}). It would run with\n")
+        name, reason = visible_line(prepared.tool.name), visible_line(decision.reason)
+        self._say(f"{name} needs your word ({reason}). It would run with\n")
         self._say(f"{shown_arguments(prepared)}\n")
         for _ in range(TRIES):
             self._say("Allow it? [y] this once, [s] for this session, [n] no: ")
@@ -86,5 +88,5 @@ class Terminal:
 
 
 def shown_arguments(prepared: Prepared) -> str:
-    """Write the arguments for the person who decides: bounded, and without secrets."""
-    return show(prepared.arguments, prepared.tool.input_schema)
+    """Write the arguments for the person who decides: bounded, seen, and without secrets."""
+    return visible_json(show(prepared.arguments, prepared.tool.input_schema))

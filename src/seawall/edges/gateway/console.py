@@ -1,4 +1,4 @@
-"""The console's page: its files, sent as they are."""
+"""The console's page: its files, sent as they are, and the table of characters nobody sees."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from seawall.contract.failure import FailureCode
 from seawall.edges.gateway.answers import Answer, refusal
+from seawall.pipeline.visible import UNSEEN
 
 if TYPE_CHECKING:
     from seawall.edges.gateway.asked import Asked
@@ -17,6 +18,7 @@ _MEDIA = {
     "console.css": b"text/css; charset=utf-8",
     "console.js": b"text/javascript; charset=utf-8",
     "settled.js": b"text/javascript; charset=utf-8",
+    "unseen.js": b"text/javascript; charset=utf-8",
 }
 _POLICY = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'"
@@ -42,4 +44,12 @@ def console_answer(asked: Asked) -> Answer:
 
 @cache
 def _content(name: str) -> bytes:
+    if name == "unseen.js":
+        return _table()
     return files("seawall.edges.gateway").joinpath("page", name).read_bytes()
+
+
+def _table() -> bytes:
+    """Write the one table there is as a pattern for the page."""
+    ranges = "".join(f"\\u{{{first:x}}}-\\u{{{last:x}}}" for first, last in UNSEEN)
+    return f"export const UNSEEN = /[{ranges}]/gu;\n".encode()

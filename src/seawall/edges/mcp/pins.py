@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from seawall.contract.errors import ConfigurationError, Fault
+from seawall.pipeline.visible import visible_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -202,12 +203,8 @@ def _text(value: Any) -> str:
 
 def _lines(definition: Definition) -> list[str]:
     text = json.dumps(definition, indent=2, sort_keys=True, ensure_ascii=False)
-    return [_visible(line) for line in text.split("\n")]
-
-
-def _visible(text: str) -> str:
-    """Write out what a reader would not see: a model reads it all the same."""
-    return "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text)
+    # What a reader would not see a model reads all the same.
+    return visible_json(text).split("\n")
 
 
 def _read(path: Path) -> _File:

@@ -16,6 +16,7 @@ from seawall.contract.result import ToolResult
 from seawall.orchestration.approvals.binding import SALT_BYTES, digest_of
 from seawall.pipeline.arguments.faults.explain import HIDDEN, show
 from seawall.pipeline.foreign import guarded
+from seawall.pipeline.visible import visible_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -100,8 +101,8 @@ class Envelope:
         return found
 
     def shown(self, position: int) -> str:
-        """Give arguments as a person may see them."""
-        return self._text(payload(position, "shown"))
+        """Give arguments as a person may see them, and sees them all."""
+        return visible_json(self._text(payload(position, "shown")))
 
     def _text(self, name: str) -> str:
         """Give a text for a person; that it cannot be read, where that is so."""

@@ -13,6 +13,7 @@ from tests.edges.gateway.looking import TOOLS, count, deciding, divide, page_of,
 from tests.edges.gateway.serving import ADMIN, bearer
 
 from seawall import Annotations, Pipeline, Tool
+from seawall.pipeline.visible import UNSEEN
 
 if TYPE_CHECKING:
     from playwright.async_api import Locator, Page
@@ -138,6 +139,39 @@ async def test_a_new_card_takes_no_press_in_its_first_moment() -> None:
         await expect(approve).to_be_enabled()
 
     assert (await pipeline.approvals.show(request)).status == "pending"
+
+
+async def test_the_page_and_python_have_one_table_and_it_has_all_that_unicode_ignores() -> None:
+    async with page_of(Pipeline([]), rows=0) as page:
+        found = await page.evaluate(TABLES)
+
+    table = {point for first, last in UNSEEN for point in range(first, last + 1)}
+    assert set(found["table"]) == table
+    assert set(found["ignored"]) <= table
+    assert len(found["ignored"]) > 4_000
+
+
+TABLES = """async () => {
+  const { UNSEEN } = await import("/assets/unseen.js");
+  const ignored = /[\\p{Default_Ignorable_Code_Point}\\p{Bidi_Control}\\p{Z}]/u;
+  const found = { table: [], ignored: [] };
+  for (let point = 0; point <= 0x10ffff; point += 1) {
+    const one = String.fromCodePoint(point);
+    if (one.search(UNSEEN) === 0) found.table.push(point);
+    if (point !== 0x20 && ignored.test(one)) found.ignored.push(point);
+  }
+  return found;
+}"""
+
+
+async def test_what_nobody_sees_is_written_out_on_the_page() -> None:
+    pipeline = waiting()
+    hidden = "\u3164\u2800\ufe0f\U000e0100\u034f\u115f\uffa0\u00a0"
+    await ask_for(pipeline, f"bob{hidden}")
+    async with deciding(pipeline) as page:
+        written = "\\u3164\\u2800\\ufe0f\\udb40\\udd00\\u034f\\u115f\\uffa0\\u00a0"
+        await expect(page.locator("#approvals pre")).to_contain_text(f'"bob{written}"')
+        assert not set(hidden) & set(await page.locator("body").inner_text())
 
 
 async def test_the_keyboard_stays_at_the_request_that_it_was_at() -> None:

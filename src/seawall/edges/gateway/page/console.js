@@ -4,6 +4,7 @@
 // where it is, what comes later waits until it is asked for, and what did move settles first.
 
 import { begin, byHand } from "/assets/settled.js";
+import { UNSEEN } from "/assets/unseen.js";
 
 const $ = (id) => document.getElementById(id);
 const store = {
@@ -34,8 +35,7 @@ const COUNTS = [
 const isIn = (state, tool) => state === "all" || (state === "locked" ? tool.needConfirm : tool.state === state);
 
 // Characters that are not seen, or turn the order of others, would let a call look like another.
-const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\u{e0000}-\u{e007f}]/gu;
-const visible = (text) => text.replace(UNSEEN, (one) => `\\u{${one.codePointAt(0).toString(16)}}`);
+const visible = (text) => text.replace(UNSEEN, (one) => `\\u{${one.codePointAt(0).toString(16).padStart(4, "0")}}`);
 
 function el(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
@@ -110,7 +110,7 @@ async function* eventsOf(response) {
 
 function warn(message) {
   $("banner").hidden = !message;
-  $("banner").textContent = message ?? "";
+  $("banner").textContent = visible(message ?? "");
 }
 
 async function load() {

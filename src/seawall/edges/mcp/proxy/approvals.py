@@ -25,6 +25,7 @@ from seawall.edges.mcp.proxy.messages import decoded, encode, notification, requ
 from seawall.layers.risk_questions import Answer
 from seawall.pipeline.arguments.faults.explain import show
 from seawall.pipeline.digest import canonical_text
+from seawall.pipeline.visible import visible_json, visible_line
 
 if TYPE_CHECKING:
     from seawall.contract.decision import Decision, Prepared
@@ -186,10 +187,11 @@ _SESSION = {"session": "Allow this tool for the session"}
 
 def _form(prepared: Prepared, decision: Decision, *, for_session: bool) -> dict[str, Any]:
     choices = {**_CHOICES, **(_SESSION if for_session else {})}
-    shown = show(prepared.arguments, prepared.tool.input_schema)
+    shown = visible_json(show(prepared.arguments, prepared.tool.input_schema))
+    name = visible_line(prepared.tool.name)
     return {
         "message": (
-            f"{prepared.tool.name} needs your approval ({decision.reason})."
+            f"{name} needs your approval ({visible_line(decision.reason)})."
             f" It would run with {shown}"
         ),
         "requestedSchema": {
@@ -198,7 +200,7 @@ def _form(prepared: Prepared, decision: Decision, *, for_session: bool) -> dict[
                 "decision": {
                     "type": "string",
                     "title": "Decision",
-                    "description": f"May {prepared.tool.name} run?",
+                    "description": f"May {name} run?",
                     "enum": list(choices),
                     "enumNames": list(choices.values()),
                 }
