@@ -222,7 +222,7 @@ def size_of(frozen: Frozen, payloads: Mapping[str, bytes]) -> int:
 
 
 def payload(position: int, what: str) -> str:
-    """Name what is kept sealed of one call: `arguments`, `shown`, `refusal` or `result`."""
+    """Name what is kept sealed of one call: `arguments`, `shown`, `whole`, `refusal`, `result`."""
     return f"{position}:{what}"
 
 

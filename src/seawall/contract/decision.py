@@ -83,6 +83,8 @@ class PendingApproval(msgspec.Struct, frozen=True, kw_only=True):
     """Who answered, as whoever took the answer calls them."""
     arguments: str = ""
     """What would run, as JSON text for a person: bounded, and without secrets."""
+    arguments_cut: bool = False
+    """Whether that leaves out something that is no secret; `Approvals.show` gives it `whole`."""
     digest: str = ""
     """Of all arguments; they are checked against it before they run."""
     session_id: str = ""

@@ -94,6 +94,23 @@ def test_what_nobody_sees_is_written_out_for_whoever_decides(run: Run) -> None:
     assert json.loads(item["arguments"])["path"] == f"bob{hidden}"
 
 
+def test_all_of_long_arguments_is_shown_to_whoever_decides(run: Run) -> None:
+    path = "x" * 3_000 + "IN THE MIDDLE" + "y" * 3_000
+    arguments = {f"k{number}": "v" for number in range(300)} | {"path": path}
+    said = run("call", "wipe", json.dumps(arguments), "--json")
+    approval_id = json.loads(said.output)["approval_id"]
+
+    shown = run("approvals", "show", approval_id).output
+    (item,) = json.loads(run("approvals", "show", approval_id, "--json").output)["approvals"]
+    (listed,) = json.loads(run("approvals", "list", "--json").output)
+
+    assert path in shown
+    assert json.loads(item["arguments"]) == arguments
+    assert item["arguments_cut"] is False
+    assert listed["approvals"][0]["arguments_cut"] is True
+    assert len(listed["approvals"][0]["arguments"]) < 3_000
+
+
 def test_a_call_waits_is_approved_run_and_read(run: Run, tmp_path: Path) -> None:
     batch_id = waiting(run)
 

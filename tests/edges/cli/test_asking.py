@@ -63,8 +63,9 @@ async def test_the_question_says_what_would_run_and_why_it_is_asked() -> None:
 
 
 def test_a_secret_is_not_shown_to_the_one_who_decides() -> None:
-    shown = shown_arguments(_prepared(path="/a", key="hunter2"))
+    shown, is_cut = shown_arguments(_prepared(path="/a", key="hunter2"))
 
+    assert not is_cut
     assert "hunter2" not in shown
     assert '"path": "/a"' in shown
 
@@ -78,6 +79,20 @@ async def test_what_nobody_sees_is_written_out_before_it_is_decided(hidden: str)
 
     assert hidden not in said.getvalue()
     assert f'"bob\\u{ord(hidden):04x}"' in said.getvalue()
+
+
+async def test_a_part_is_told_to_be_one_and_all_is_shown_when_it_is_asked_for() -> None:
+    said = Tty()
+    path = "/a" + " " * 5_000 + "/b" + " " * 5_000 + "/c"
+
+    answer = await Terminal(Tty("a\ny\n"), said).confirm(_prepared(path=path), DECISION)
+
+    first, _, rest = said.getvalue().partition("Part of it is not shown.")
+    assert answer is Answer.ALLOW_ONCE
+    assert "/c" in first
+    assert "/b" not in first
+    assert "[a] show all of it" in rest
+    assert path in rest
 
 
 async def test_a_question_cannot_control_the_terminal() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -117,6 +118,22 @@ async def test_a_client_whose_requests_fill_its_room_is_told_so_alone(
         listed = (await client.get("/approvals", headers=bearer(APPROVER))).json()
         assert first not in {f"/approvals/{one['id']}" for one in listed["approvals"]}
         assert second in {f"/approvals/{one['id']}" for one in listed["approvals"]}
+
+
+async def test_all_of_long_arguments_is_there_for_who_may_approve(
+    client: httpx.AsyncClient,
+) -> None:
+    long = {"name": "x" * 3_000 + "IN THE MIDDLE" + "y" * 3_000}
+    address = (await call(client, "drop_table", long)).json()["approval"]
+
+    (asked,) = (await client.get(address)).json()["calls"]
+    listed = (await client.get("/approvals", headers=bearer(APPROVER))).json()
+    (seen,) = (await client.get(address, headers=bearer(APPROVER))).json()["calls"]
+
+    assert (asked["argumentsCut"], "IN THE MIDDLE" in asked["arguments"]) == (True, False)
+    assert listed["approvals"][0]["calls"][0] == asked
+    assert (seen["argumentsCut"], json.loads(seen["arguments"])) == (False, long)
+    assert seen["digest"] == asked["digest"]
 
 
 async def test_the_list_gives_a_part_and_says_how_many_are_left(client: httpx.AsyncClient) -> None:

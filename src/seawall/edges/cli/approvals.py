@@ -91,7 +91,7 @@ def shown(desk: Desk, approval_id: str) -> Exit:
     """Show one request with all that a person needs to answer it."""
 
     async def work(approvals: Approvals) -> Exit:
-        _write(desk, await approvals.show(approval_id), approvals.clock.wall())
+        _write(desk, await approvals.show(approval_id, whole=True), approvals.clock.wall())
         return Exit.OK
 
     return _at(desk, work)
@@ -283,6 +283,8 @@ def _item(paper: Paper, item: PendingApproval) -> None:
     }
     _facts(paper, facts)
     paper.text("\n".join(f"  {line}" for line in item.arguments.split("\n")))
+    if item.arguments_cut:
+        paper.line("  Part of the arguments is not shown: they are too long.", lead="")
 
 
 def _facts(paper: Paper, facts: dict[str, str]) -> None:

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING
 
 from seawall.edges.cli.paper import printable
 from seawall.layers.risk_questions import Answer
-from seawall.pipeline.arguments.faults.explain import show
+from seawall.pipeline.arguments.faults.explain import (
+    ALL_THERE_IS,
+    FOR_PERSON,
+    Extent,
+    Redaction,
+)
 from seawall.pipeline.visible import visible_json, visible_line
 
 if TYPE_CHECKING:
@@ -52,13 +57,21 @@ class Terminal:
         """Ask about one call."""
         name, reason = visible_line(prepared.tool.name), visible_line(decision.reason)
         self._say(f"{name} needs your word ({reason}). It would run with\n")
-        self._say(f"{shown_arguments(prepared)}\n")
+        shown, is_cut = shown_arguments(prepared)
+        self._say(f"{shown}\n")
+        if is_cut:
+            self._say("Part of it is not shown.\n")
         for _ in range(TRIES):
-            self._say("Allow it? [y] this once, [s] for this session, [n] no: ")
+            more = " [a] show all of it," if is_cut else ""
+            self._say(f"Allow it?{more} [y] this once, [s] for this session, [n] no: ")
             heard = await self._line()
             if not heard:
                 break
-            answer = _ANSWERS.get(heard.strip().lower())
+            word = heard.strip().lower()
+            if is_cut and word in ("a", "all"):
+                self._say(f"{shown_arguments(prepared, ALL_THERE_IS)[0]}\n")
+                continue
+            answer = _ANSWERS.get(word)
             if answer is not None:
                 return answer
         self._say("\n")
@@ -87,6 +100,7 @@ class Terminal:
         self._said_to.flush()
 
 
-def shown_arguments(prepared: Prepared) -> str:
-    """Write the arguments for the person who decides: bounded, seen, and without secrets."""
-    return visible_json(show(prepared.arguments, prepared.tool.input_schema))
+def shown_arguments(prepared: Prepared, extent: Extent = FOR_PERSON) -> tuple[str, bool]:
+    """Write the arguments for the person who decides, without secrets; whether that is a part."""
+    text, is_cut, _ = Redaction(prepared.tool.input_schema).shown(prepared.arguments, extent)
+    return visible_json(text), is_cut

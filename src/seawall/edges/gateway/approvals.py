@@ -133,8 +133,8 @@ class ApprovalDesk:
         return json_answer({"approvals": shown, "more": found.more, "after": found.after})
 
     async def shown(self, asked: Asked) -> Answer:
-        """Show one request, with the results once there are any."""
-        batch = await self._found(asked)
+        """Show one request, with the results once there are any; all of it to who may approve."""
+        batch = await self._found(asked, whole=asked.client.may("approve"))
         if not asked.client.may("approve"):
             self._guard.demand(asked, "call")
             if batch.caller != asked.client.name:
@@ -179,9 +179,9 @@ class ApprovalDesk:
         except ApprovalConflict as error:
             raise Refused(_conflict(str(error))) from error
 
-    async def _found(self, asked: Asked) -> ApprovalBatch:
+    async def _found(self, asked: Asked, *, whole: bool = False) -> ApprovalBatch:
         try:
-            return await _reached(self._desk.show(asked.part("id")))
+            return await _reached(self._desk.show(asked.part("id"), whole=whole))
         except ApprovalNotFound as error:
             raise Refused(_not_there(asked.part("id"))) from error
 
@@ -270,6 +270,7 @@ def _call(approval: PendingApproval) -> dict[str, Any]:
         "risk": Risk(approval.risk).name.lower(),
         "reason": approval.reason,
         "arguments": approval.arguments,
+        "argumentsCut": approval.arguments_cut,
         "digest": approval.digest,
         "decision": None if approval.decision is None else approval.decision.value,
         "denyReason": approval.deny_reason,

@@ -128,6 +128,7 @@ def _of_approvals() -> dict[str, Schema]:
         "risk": _RISK,
         "reason": _TEXT,
         "arguments": _TEXT,
+        "argumentsCut": _FLAG,
         "digest": _TEXT,
         "decision": _MAYBE_TEXT,
         "denyReason": _TEXT,

@@ -223,9 +223,13 @@ class Approvals:
             return False
         return status is None or await self.status(frozen) is status
 
-    async def show(self, approval_id: str) -> ApprovalBatch:
-        """Give one request; raises `ApprovalNotFound`."""
-        return await self._seen(await self.frozen(approval_id))
+    async def show(self, approval_id: str, *, whole: bool = False) -> ApprovalBatch:
+        """Give one request, with all of its arguments or of long ones a part.
+
+        Raises `ApprovalNotFound`.
+        """
+        frozen = await self.frozen(approval_id)
+        return _batch(frozen, await self.envelope(frozen), await self.status(frozen), whole=whole)
 
     async def approve(self, approval_id: str, *, by: str = "", reason: str = "") -> ApprovalBatch:
         """Allow one call, or all of a request that have no answer yet.
@@ -458,10 +462,12 @@ def _place_of(after: str) -> tuple[float, str]:
     return place, plain(approval_id)
 
 
-def _batch(frozen: Frozen, envelope: Envelope, status: ApprovalStatus) -> ApprovalBatch:
+def _batch(
+    frozen: Frozen, envelope: Envelope, status: ApprovalStatus, *, whole: bool = False
+) -> ApprovalBatch:
     state = envelope.state()
     approvals = tuple(
-        _item(frozen, position, envelope, state)
+        _item(frozen, position, envelope, state, whole=whole)
         for position, call in enumerate(frozen.calls)
         if call.asked
     )
@@ -486,8 +492,13 @@ def _has(frozen: Frozen, position: int | None) -> bool:
     return 0 <= position < len(frozen.calls) and frozen.calls[position].asked
 
 
-def _item(frozen: Frozen, position: int, envelope: Envelope, state: Any) -> PendingApproval:
+def _item(
+    frozen: Frozen, position: int, envelope: Envelope, state: Any, *, whole: bool
+) -> PendingApproval:
     call = frozen.calls[position]
+    arguments, is_cut = envelope.shown(position), envelope.is_cut(position)
+    if whole and is_cut:
+        arguments, is_cut = envelope.whole(position)
     return PendingApproval(
         id=item_id(frozen.id, position),
         call_id=call.call_id,
@@ -501,7 +512,8 @@ def _item(frozen: Frozen, position: int, envelope: Envelope, state: Any) -> Pend
         decided=call.decided,
         decided_by=call.decided_by,
         state=state,
-        arguments=envelope.shown(position),
+        arguments=arguments,
+        arguments_cut=is_cut,
         digest=call.digest,
         session_id=frozen.session_id,
         caller=frozen.caller,

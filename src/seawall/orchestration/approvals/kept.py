@@ -7,25 +7,37 @@ fields that were listed, and whole for a sensitive tool. Without a key only what
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from seawall.contract.approval import payload
 from seawall.contract.result import ToolResult
 from seawall.orchestration.approvals.binding import SALT_BYTES, digest_of
-from seawall.pipeline.arguments.faults.explain import HIDDEN, show
+from seawall.pipeline.arguments.faults.explain import (
+    ALL_THERE_IS,
+    FOR_PERSON,
+    HIDDEN,
+    Redaction,
+)
 from seawall.pipeline.foreign import guarded
 from seawall.pipeline.visible import visible_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from seawall.contract.tool import Tool
     from seawall.orchestration.approvals.store import Box
 
 SALT = "salt"
 STATE = "state"
+AS_KEPT = b"="
+"""Says that all that may be seen is what is kept to be run."""
+CUT = "~"
+"""Before what is not all, long as it is."""
+LAID_OUT = 50_000
+"""Characters of JSON that is laid out for a reader."""
 _UNREADABLE = b"(cannot be read: it was changed, or needs another key)"
 
 
@@ -75,11 +87,16 @@ class Envelope:
         self, position: int, tool: Tool, arguments: dict[str, Any], hidden: Sequence[str]
     ) -> None:
         """Keep arguments: redacted for showing, and all of them if there is a key."""
-        shown = payload(position, "shown")
-        self.sealed[shown] = self.closed(shown, shown_arguments(tool, arguments, hidden).encode())
+        shown, whole = shown_arguments(tool, arguments, hidden)
+        self._put(payload(position, "shown"), shown.encode())
         if self.is_sealed:
-            name = payload(position, "arguments")
-            self.sealed[name] = self.closed(name, json.dumps(arguments).encode())
+            self._put(payload(position, "arguments"), json.dumps(arguments).encode())
+        if whole is not None:
+            as_kept = whole.is_all_kept and self.is_sealed
+            self._put(payload(position, "whole"), AS_KEPT if as_kept else whole.text().encode())
+
+    def _put(self, name: str, plain: bytes) -> None:
+        self.sealed[name] = self.closed(name, plain)
 
     def put_reason(self, position: int, reason: str) -> None:
         """Keep why a person is asked: a rule of somebody's own may say arguments in it."""
@@ -103,6 +120,20 @@ class Envelope:
     def shown(self, position: int) -> str:
         """Give arguments as a person may see them, and sees them all."""
         return visible_json(self._text(payload(position, "shown")))
+
+    def is_cut(self, position: int) -> bool:
+        """Whether that leaves out something that is no secret."""
+        return payload(position, "whole") in self.sealed
+
+    def whole(self, position: int) -> tuple[str, bool]:
+        """Give arguments as a person may see them, all of them; whether even so they are cut."""
+        name = payload(position, "whole")
+        if name not in self.sealed:
+            return self.shown(position), False
+        text = self._text(name)
+        if text == AS_KEPT.decode():
+            return visible_json(_laid_out(self._text(payload(position, "arguments")))), False
+        return visible_json(text.removeprefix(CUT)), text.startswith(CUT)
 
     def _text(self, name: str) -> str:
         """Give a text for a person; that it cannot be read, where that is so."""
@@ -154,12 +185,54 @@ def _named(value: Any) -> str:
     return f"<{type(value).__name__}>"
 
 
-def shown_arguments(tool: Tool, arguments: dict[str, Any], hidden: Sequence[str]) -> str:
-    """Write arguments for whoever decides: bounded, without secrets."""
+class Whole(NamedTuple):
+    """Arguments of which a person is shown a part first."""
+
+    redaction: Redaction
+    arguments: dict[str, Any]
+    is_all_kept: bool
+    """Whether nothing of them is to be hidden."""
+
+    def text(self) -> str:
+        """Write all that may be seen, without what each level of them would take on paper."""
+        if self.is_all_kept:
+            return json.dumps(self.arguments, ensure_ascii=False)
+        shown = self.redaction.shown(self.arguments, ALL_THERE_IS)
+        return f"{CUT}{shown.text}" if shown.is_cut else shown.text
+
+
+def shown_arguments(
+    tool: Tool, arguments: dict[str, Any], hidden: Sequence[str]
+) -> tuple[str, Whole | None]:
+    """Write arguments for whoever decides, without secrets: bounded, and all if that left any out.
+
+    What the tool declares comes first, so that nothing that it takes is behind what it does not.
+    """
     if tool.annotations.sensitive:
-        return show(dict.fromkeys(arguments, HIDDEN), {"type": "object"})
+        names_alone, redaction = dict.fromkeys(arguments, HIDDEN), Redaction({"type": "object"})
+        return _parted(redaction, names_alone, is_hidden=True)
     names = frozenset(name.casefold() for name in hidden)
-    return show(_without(arguments, names) if names else arguments, tool.input_schema)
+    seen = _without(arguments, names) if names else arguments
+    declared = tool.input_schema.get("properties")
+    first = declared if isinstance(declared, Mapping) else {}
+    ordered = {key: seen[key] for key in (*(key for key in first if key in seen), *seen)}
+    return _parted(Redaction(tool.input_schema), ordered, is_hidden=bool(names))
+
+
+def _parted(
+    redaction: Redaction, arguments: dict[str, Any], *, is_hidden: bool
+) -> tuple[str, Whole | None]:
+    shown = redaction.shown(arguments, FOR_PERSON)
+    is_all_kept = not (is_hidden or shown.has_secrets)
+    return shown.text, Whole(redaction, arguments, is_all_kept) if shown.is_cut else None
+
+
+def _laid_out(text: str) -> str:
+    """Write JSON for a reader, unless the levels of it would take too much."""
+    found = json.loads(text) if text.startswith("{") else None
+    if found is None:
+        return text  # that it cannot be read
+    return json.dumps(found, ensure_ascii=False, indent=2 if len(text) <= LAID_OUT else None)
 
 
 def _without(value: Any, names: frozenset[str]) -> Any:

@@ -174,6 +174,22 @@ async def test_what_nobody_sees_is_written_out_on_the_page() -> None:
         assert not set(hidden) & set(await page.locator("body").inner_text())
 
 
+async def test_what_is_not_shown_cannot_be_approved_before_it_is() -> None:
+    pipeline = waiting()
+    (request,) = await ask_for(pipeline, "x" * 3_000 + "; DROP TABLE users;" + "y" * 3_000)
+    async with page_of(pipeline, token=ADMIN) as page:
+        approve = button(page, "approve", request)
+        await expect(page.locator("#approvals .outcome")).to_contain_text("is not shown")
+        await expect(approve).to_be_disabled()
+        await page.locator(f"[data-key=all-{request}]").focus()
+        await page.keyboard.press("Enter")
+        await expect(page.locator("#approvals pre")).to_contain_text("DROP TABLE users")
+        await expect(page.locator("#approvals pre")).to_be_focused()
+        await expect(page.locator("#approvals .outcome")).to_contain_text("All of the arguments")
+        await approve.click()
+        await expect(page.locator(".verdict")).to_have_text("Approved, and run.")
+
+
 async def test_the_keyboard_stays_at_the_request_that_it_was_at() -> None:
     pipeline = waiting()
     bob, ann = await ask_for(pipeline, "bob", "ann")

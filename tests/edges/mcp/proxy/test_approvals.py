@@ -36,6 +36,22 @@ async def test_a_question_writes_out_what_nobody_sees(hidden: str) -> None:
     assert f"(to bob\\u{{{ord(hidden):04x}}}\\u{{000a}}and run)" in params["message"]
 
 
+async def test_a_question_shows_more_and_says_where_it_is_a_part() -> None:
+    tool = Tool("pay", "Pay.", {"type": "object"}, executor=lambda _, __: None)
+    messages = []
+    for length in (8_000, 80_000):
+        exchange: Any = SimpleNamespace(
+            stateless=True, brought=None, capabilities={"elicitation": {}}, question=None, about=""
+        )
+        prepared = Prepared(tool=tool, arguments={"to": "x" * length + "THE END"})
+        decision = Decision(Action.ASK, "high risk")
+        Approvals(FakeClock(), SystemChance()).ask(exchange, prepared, decision)
+        messages.append(exchange.question["inputRequests"][QUESTION]["params"]["message"])
+
+    assert ["NOT SHOWN" in message for message in messages] == [False, True]
+    assert all("THE END" in message for message in messages)
+
+
 def units(char: str) -> list[str]:
     found = char.encode("utf-16-be").hex()
     return [found[at : at + 4] for at in range(0, len(found), 4)]

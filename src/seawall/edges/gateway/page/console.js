@@ -594,20 +594,44 @@ function cardOf(approval) {
     type: "button", class: kind, "data-key": `${decision}-${id}`, "data-settles": `${decision} ${id}`, "aria-describedby": `which-${id}`,
     onclick: () => answer(card, decision, reason.value),
   }, words, el("span", { class: "unseen" }, ` ${tools}`));
+  const approve = button("approve", "Approve", "primary");
+  const bodies = calls.map((call) => el("pre", { tabindex: "0", "aria-label": `arguments of ${call.tool}` }, call.arguments));
+  // What was not shown nobody has seen, so it cannot be approved before.
+  const cut = calls.some((call) => call.argumentsCut);
+  approve.disabled = cut;
+  const warning = cut && el("p", { class: "outcome warn" }, "Part of the arguments is not shown. ",
+    el("button", { type: "button", "data-key": `all-${id}`, onclick: () => showAll(card) }, "Show all of them"));
   const controls = el("div", {},
+    warning || null,
     el("label", { for: key, class: "hint" }, "Reason (of a denial the model reads it) "), reason,
-    el("p", { class: "buttons" }, button("approve", "Approve", "primary"), button("deny", "Deny")));
+    el("p", { class: "buttons" }, approve, button("deny", "Deny")));
   const node = el("li", { "data-request": id, tabindex: "-1" },
     ...calls.flatMap((call, at) => [
       el("p", {}, el("strong", {}, call.tool), " ", badge(`${call.risk} risk`, "warn"), " ", decisions[at]),
       call.server ? el("p", {}, `on ${call.server}`) : null,
       el("p", { class: "quiet" }, call.reason),
-      el("pre", { tabindex: "0", "aria-label": `arguments of ${call.tool}` }, call.arguments),
+      bodies[at],
       el("p", { class: "digest" }, `digest ${call.digest}`)]),
     el("p", { class: "quiet", id: `which-${id}` }, `${id} · asked ${clockTime(approval.created)}${who}${until}`),
     controls);
-  const card = { approval, node, controls, decisions, waits: true, busy: false };
+  const card = { approval, node, controls, decisions, approve, bodies, warning, waits: true, busy: false };
   return card;
+}
+
+async function showAll(card) {
+  const { id, calls } = card.approval;
+  try {
+    const whole = await ask(`/approvals/${encodeURIComponent(id)}`);
+    if (!card.waits) return;
+    if (whole.calls.some((call, at) => call.digest !== calls[at].digest)) throw new Error(`${id} asks about something else now.`);
+    whole.calls.forEach((call, at) => { card.bodies[at].textContent = visible(call.arguments); });
+    const left = whole.calls.some((call) => call.argumentsCut);
+    card.warning.replaceChildren(left ? "They are too long to be shown: part of them is missing." : "All of the arguments are shown; scroll in them.");
+    card.approve.disabled = false;
+    card.bodies[calls.findIndex((call) => call.argumentsCut)].focus();
+  } catch (error) {
+    warn(error.message);
+  }
 }
 
 function showApprovals({ approvals, more, after }) {

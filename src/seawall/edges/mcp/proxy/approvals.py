@@ -23,7 +23,7 @@ import msgspec
 from seawall.edges.mcp.proxy.client import can_be_asked
 from seawall.edges.mcp.proxy.messages import decoded, encode, notification, request
 from seawall.layers.risk_questions import Answer
-from seawall.pipeline.arguments.faults.explain import show
+from seawall.pipeline.arguments.faults.explain import FOR_QUESTION, Redaction
 from seawall.pipeline.digest import canonical_text
 from seawall.pipeline.visible import visible_json, visible_line
 
@@ -187,11 +187,14 @@ _SESSION = {"session": "Allow this tool for the session"}
 
 def _form(prepared: Prepared, decision: Decision, *, for_session: bool) -> dict[str, Any]:
     choices = {**_CHOICES, **(_SESSION if for_session else {})}
-    shown = visible_json(show(prepared.arguments, prepared.tool.input_schema))
+    redaction = Redaction(prepared.tool.input_schema)
+    text, is_cut, _ = redaction.shown(prepared.arguments, FOR_QUESTION)
+    shown = visible_json(text)
+    warning = " PART OF IT IS TOO LONG AND NOT SHOWN HERE." if is_cut else ""
     name = visible_line(prepared.tool.name)
     return {
         "message": (
-            f"{name} needs your approval ({visible_line(decision.reason)})."
+            f"{name} needs your approval ({visible_line(decision.reason)}).{warning}"
             f" It would run with {shown}"
         ),
         "requestedSchema": {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from seawall.contract.failure import Issue, dotted
 from seawall.pipeline.arguments.faults.wording import name, plain
@@ -25,6 +25,39 @@ _LONGEST_TEXT = 500
 _LEVELS_AT_MOST = 60
 _SECRETS_AT_MOST = 200
 HIDDEN = "(not shown)"
+
+
+class Extent(NamedTuple):
+    """How much of arguments is written."""
+
+    room: int
+    """Characters in all."""
+    text: int
+    """Characters of one text."""
+    tail: int = 0
+    """How many of them are its end."""
+    levels: int = _LEVELS_AT_MOST
+
+
+FOR_MODEL = Extent(ARGUMENTS_SHOWN, _LONGEST_TEXT)
+FOR_PERSON = Extent(ARGUMENTS_SHOWN, _LONGEST_TEXT, 200)
+"""What a person sees first: what is at the end of a text matters as much as its beginning."""
+FOR_QUESTION = Extent(20_000, 10_000, 2_000)
+"""What a person sees who can be shown no more than one text."""
+ALL_THERE_IS = Extent(500_000, 500_000, levels=130)
+"""As good as all: what is longer and has secrets in it nobody writes in a moment."""
+
+
+class Shown(NamedTuple):
+    """Arguments as they were written."""
+
+    text: str
+    is_cut: bool
+    """Whether anything was left out that is no secret."""
+    has_secrets: bool
+    """Whether something may have been left out because it is one."""
+
+
 _NOT_SHOWN = json.dumps(HIDDEN)
 
 
@@ -45,9 +78,18 @@ class Redaction:
 
     def show(self, received: Any) -> str:
         """Write arguments as JSON without their secrets, cut where it says so."""
+        return self.shown(received, FOR_MODEL).text
+
+    def shown(self, received: Any, extent: Extent) -> Shown:
+        """Write so much of arguments as JSON without their secrets."""
         secrecy = self._read()
-        # Of what cannot be read nobody can say what is secret.
-        return _Sheet().write(received, secrecy) if self._is_readable else _NOT_SHOWN
+        if not self._is_readable:
+            # Nobody can say what is secret.
+            return Shown(_NOT_SHOWN, is_cut=False, has_secrets=True)
+        sheet = _Sheet(extent)
+        text = sheet.write(received, secrecy)
+        has_secrets = secrecy is not None and secrecy.has_inside
+        return Shown(text, sheet.is_cut, has_secrets)
 
     def secrets(self, received: Any) -> tuple[str, ...]:
         """Give the texts and numbers of arguments, as texts, that must not be shown."""
@@ -153,20 +195,24 @@ class _Full(Exception):  # noqa: N818  # ends the writing; never leaves this mod
 class _Sheet:
     """JSON with two-space indent, on a sheet of limited size."""
 
-    def __init__(self) -> None:
+    def __init__(self, extent: Extent) -> None:
         self._parts: list[str] = []
-        self._room = ARGUMENTS_SHOWN
+        self._room = extent.room
+        self._extent = extent
         self._begun: list[str] = []
+        self.is_cut = False
+        """Whether anything was left out that is no secret."""
 
     def write(self, received: Any, secrecy: Secrecy | None) -> str:
         try:
             self._value(received, secrecy, 0)
         except _Full:
+            self.is_cut = True
             self._parts.append(self._rest(received))
         return plain("".join(self._parts))
 
     def _rest(self, received: Any) -> str:
-        said = f"\n… cut after {ARGUMENTS_SHOWN:,} characters"
+        said = f"\n… cut after {self._extent.room:,} characters"
         if not isinstance(received, dict):
             return said
         begun = set(self._begun)
@@ -187,16 +233,17 @@ class _Sheet:
         if secrecy is not None and secrecy.hides(value):
             self._put(_NOT_SHOWN)
         elif type(value) in SCALARS:
-            self._put(_scalar(value))
+            self._put(self._scalar(value))
         elif isinstance(value, Mapping):
             self._object(value, secrecy, level)
         elif isinstance(value, (list, tuple)):
             self._array(value, secrecy, level)
         else:
-            self._put(_scalar(value))
+            self._put(self._scalar(value))
 
     def _object(self, value: Mapping[Any, Any], secrecy: Secrecy | None, level: int) -> None:
-        if not value or level >= _LEVELS_AT_MOST:
+        if not value or level >= self._extent.levels:
+            self.is_cut = self.is_cut or bool(value)
             self._put("{…}" if value else "{}")
             return
         opening, next_one = f"{{\n{'  ' * (level + 1)}", f",\n{'  ' * (level + 1)}"
@@ -204,9 +251,9 @@ class _Sheet:
             step = str(key)
             if level == 0:
                 self._begun.append(step)
-            name_of_it, opening = f"{opening}{_scalar(step)}: ", next_one
+            name_of_it, opening = f"{opening}{self._scalar(step)}: ", next_one
             if secrecy is None and type(item) in SCALARS:
-                self._put(name_of_it + _scalar(item))
+                self._put(name_of_it + self._scalar(item))
                 continue
             self._put(name_of_it)
             below = secrecy and secrecy.of(step)
@@ -217,7 +264,8 @@ class _Sheet:
         self._put(f"\n{'  ' * level}}}")
 
     def _array(self, value: Sequence[Any], secrecy: Secrecy | None, level: int) -> None:
-        if not value or level >= _LEVELS_AT_MOST:
+        if not value or level >= self._extent.levels:
+            self.is_cut = self.is_cut or bool(value)
             self._put("[…]" if value else "[]")
             return
         opening, next_one = f"[\n{'  ' * (level + 1)}", f",\n{'  ' * (level + 1)}"
@@ -231,18 +279,22 @@ class _Sheet:
                 self._value(item, below, level + 1)
         self._put(f"\n{'  ' * level}]")
 
+    def _scalar(self, value: Any) -> str:
+        if type(value) is int:
+            return repr(value)
+        if isinstance(value, str):
+            return _quoted(value) if len(value) <= self._extent.text else self._cut(value)
+        if value is None or isinstance(value, (bool, int, float)):
+            return json.dumps(value)
+        self.is_cut = True
+        return json.dumps(f"({type(value).__name__})")
+
+    def _cut(self, value: str) -> str:
+        self.is_cut = True
+        tail = self._extent.tail
+        head, more = self._extent.text - tail, len(value) - self._extent.text
+        end = f" …{value[-tail:]}" if tail else ""
+        return _quoted(f"{value[:head]}… ({more:,} more characters){end}")
+
 
 _quoted = json.JSONEncoder(ensure_ascii=False).encode
-
-
-def _scalar(value: Any) -> str:
-    if type(value) is int:
-        return repr(value)
-    if isinstance(value, str):
-        more = len(value) - _LONGEST_TEXT
-        if more <= 0:
-            return _quoted(value)
-        return _quoted(f"{value[:_LONGEST_TEXT]}… ({more:,} more characters)")
-    if value is None or isinstance(value, (bool, int, float)):
-        return json.dumps(value)
-    return json.dumps(f"({type(value).__name__})")
