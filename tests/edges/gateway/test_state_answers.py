@@ -56,7 +56,12 @@ class Shop:
             """Wipe."""
             return await self._run(what)
 
-        self.tools = [read, pay, wipe]
+        @tool(annotations=Annotations.for_reading())
+        async def other(what: str = "") -> str:
+            """Read something else."""
+            return await self._run(what)
+
+        self.tools = [read, pay, wipe, other]
 
     async def _run(self, what: str) -> str:
         self.ran += 1
@@ -101,6 +106,23 @@ async def answered(client: httpx.AsyncClient, tool: str, **arguments: Any) -> ht
 
 # A tool that reads has no ledger; one that pays may have been denied one.
 KINDS = pytest.mark.parametrize(("name", "ledger"), [("read", "on"), ("pay", "off"), ("pay", "on")])
+
+
+@pytest.mark.parametrize(
+    "names", [("pay", "wipe"), ("read", "pay"), ("pay", "read"), ("read", "other")]
+)
+async def test_of_two_tools_under_one_key_at_once_one_runs_whichever_workers_are_asked(
+    state_url: str, names: tuple[str, str]
+) -> None:
+    shop = Shop()
+    async with gateways(shop, state_url) as workers:
+        asked = zip(workers, names, strict=True)
+        answers = await asyncio.gather(*(ask(worker, name) for worker, name in asked))
+
+    assert shop.ran == 1
+    assert sorted(answer.status_code for answer in answers) == [200, 422]
+    (refused,) = (answer for answer in answers if answer.status_code == 422)
+    assert refused.json()["failure"]["reason"] == "idempotency_conflict"
 
 
 @pytest.mark.parametrize("layers", [[], ["risk_gate", "argument_check", "timeout"]])
