@@ -68,7 +68,7 @@ def listed(
         try:
             page = await approvals.page(wanted, session_id=session, limit=limit, after=after)
         except ValueError:
-            said = "is not what an earlier list gave"
+            said = "is not what an earlier list gave; take what its last line says"
             raise ConfigurationError([Fault(said, "--after")]) from None
         found = page.approvals
         if desk.as_json:

@@ -458,7 +458,7 @@ def _place_of(after: str) -> tuple[float, str]:
     created, found, approval_id = after.partition("_")
     place = float(created) if found else math.nan
     if not math.isfinite(place):
-        raise ValueError("is of no part of the requests")
+        raise ValueError("is of no part of the requests; use the `after` of an earlier part")
     return place, plain(approval_id)
 
 
