@@ -174,6 +174,21 @@ async def test_what_nobody_sees_is_written_out_on_the_page() -> None:
         assert not set(hidden) & set(await page.locator("body").inner_text())
 
 
+async def test_scrolling_holds_up_no_press_and_being_scrolled_back_does() -> None:
+    pipeline = waiting()
+    asked = await ask_for(pipeline, *(f"table {number}" for number in range(12)))
+    async with deciding(pipeline, viewport={"width": 1200, "height": 500}) as page:
+        # Both at once, before the page is told of the scrolling.
+        await page.evaluate("scrollTo(0, 600); document.getElementById('who').hidden = true")
+        await page.wait_for_timeout(100)
+        await expect(button(page, "deny", asked[5])).to_be_enabled(timeout=50)
+        await page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+        await page.wait_for_timeout(100)
+        lower = "document.querySelector('.side > section:last-child').hidden = true"
+        await page.evaluate(f"document.body.style.paddingBottom = 0; {lower}")
+        await expect(button(page, "deny", asked[0])).to_have_attribute("aria-disabled", "true")
+
+
 async def test_what_is_not_shown_cannot_be_approved_before_it_is() -> None:
     pipeline = waiting()
     (request,) = await ask_for(pipeline, "x" * 3_000 + "; DROP TABLE users;" + "y" * 3_000)

@@ -7,21 +7,27 @@
 const SETTLE_MS = 1000;
 
 let places = new Map(); // name → where it was when last looked
-const scrolls = new WeakMap(); // element → how far it was scrolled to then
 const until = new Map(); // name → when it may be pressed again
 let later = null;
 let whenPressed = () => {};
 
+// Where it is on its page, how far the person has scrolled to it, and whether that is to an end.
 function placeOf(element) {
   const { left, top } = element.getBoundingClientRect();
-  return `${Math.round(left)} ${Math.round(top)}`;
+  const place = { left, top, scrolled: 0, isAtEnd: false };
+  for (let one = element.parentElement; one; one = one.parentElement) {
+    place.left += one.scrollLeft;
+    place.top += one.scrollTop;
+    place.scrolled += one.scrollLeft + one.scrollTop;
+    place.isAtEnd ||= one.scrollTop > 0 && one.scrollTop + one.clientHeight >= one.scrollHeight - 1;
+  }
+  return place;
 }
 
-// How far the person has scrolled to it.
-function scrolledTo(element) {
-  let far = 0;
-  for (let one = element; one; one = one.parentElement) far += one.scrollLeft + one.scrollTop;
-  return far;
+// Who scrolls moves things themselves. But what gets shorter at its end is scrolled back by that.
+function hasMoved(before, now) {
+  if (!before || Math.abs(before.left - now.left) >= 2 || Math.abs(before.top - now.top) >= 2) return true;
+  return now.isAtEnd && now.scrolled < before.scrolled - 1;
 }
 
 function look(byHand = false) {
@@ -31,8 +37,7 @@ function look(byHand = false) {
     const name = element.dataset.settles;
     const place = placeOf(element);
     found.set(name, place);
-    scrolls.set(element, scrolledTo(element));
-    if (!byHand && places.get(name) !== place) until.set(name, now + SETTLE_MS);
+    if (!byHand && hasMoved(places.get(name), place)) until.set(name, now + SETTLE_MS);
     const held = (until.get(name) ?? 0) > now;
     if (held !== (element.getAttribute("aria-disabled") === "true")) element.setAttribute("aria-disabled", String(held));
   }
@@ -59,8 +64,7 @@ export function begin(tell) {
   addEventListener("click", (event) => {
     const pressed = event.target.closest?.("[data-settles]");
     if (!pressed) return;
-    // A font that came late moves things too, and tells nobody; scrolling is told later than a press.
-    look(scrolledTo(pressed) !== scrolls.get(pressed));
+    look(); // a font that came late moves things too, and tells nobody
     if (pressed.getAttribute("aria-disabled") !== "true") return;
     event.preventDefault();
     event.stopImmediatePropagation();
