@@ -409,7 +409,14 @@ async def test_a_sync_tool_that_got_no_thread_in_time_was_not_begun() -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "shown"),
-    [(0.1, "100 ms"), (0.0005, "0.5 ms"), (1, "1 s"), (90, "90 s"), (2.5, "2.5 s")],
+    [
+        (0.1, "100 ms"),
+        (0.0005, "0.5 ms"),
+        (0.9996, "0.9996 s"),
+        (1, "1 s"),
+        (90, "90 s"),
+        (2.5, "2.5 s"),
+    ],
 )
 def test_a_limit_is_written_for_a_reader(seconds: float, shown: str) -> None:
     assert shown_seconds(seconds) == shown

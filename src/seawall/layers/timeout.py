@@ -289,4 +289,4 @@ def argued_duration(call: Invocation, argument: str) -> float:
 
 def shown_seconds(seconds: float) -> str:
     """Write a limit for a reader: `100 ms`, `30 s`."""
-    return f"{seconds * 1000:.3g} ms" if seconds < 1 else f"{seconds:.6g} s"
+    return f"{seconds * 1000:.3g} ms" if seconds < 0.9995 else f"{seconds:.6g} s"

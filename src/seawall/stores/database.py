@@ -25,7 +25,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from seawall.contract.errors import ConfigurationError, MissingExtra, StoreUnavailable
 from seawall.pipeline.foreign import log, type_names
-from seawall.stores.links import FileLinks, Links, ServerLinks
+from seawall.stores.links import POOL, FileLinks, Links, ServerLinks
 from seawall.stores.migrations import MIGRATIONS, TYPES
 
 if TYPE_CHECKING:
@@ -147,11 +147,13 @@ class Database:
     async def _run(
         self, step: Step, work: Callable[[AsyncConnection], Awaitable[T]], *, write: bool
     ) -> T:
-        try:
-            return await self._once(step, work, write=write)
-        except self._errors as error:
-            if step.committing or step.given_up or not self._is_mended(error):
-                raise
+        # Each connection that is kept may be one that the server ended a moment ago.
+        for _ in range(POOL):
+            try:
+                return await self._once(step, work, write=write)
+            except self._errors as error:
+                if step.committing or step.given_up or not self._is_mended(error):
+                    raise
         # Nothing was kept: the server had ended the connection, or another one took its place.
         return await self._once(step, work, write=write)
 
