@@ -245,6 +245,29 @@ async def test_whatever_is_raised_becomes_a_result(
     assert ground.call.error is not None
 
 
+@pytest.mark.parametrize(
+    ("annotations", "is_known"),
+    [
+        (Annotations.for_reading(), True),
+        (Annotations(read_only=False, idempotent=True), True),
+        (Annotations.for_changing(), False),
+        (Annotations(), False),
+    ],
+)
+async def test_of_what_may_change_something_and_raised_nobody_knows_whether_it_did(
+    annotations: Annotations, *, is_known: bool
+) -> None:
+    async def breaks(arguments: dict[str, Any], context: Any) -> str:
+        raise ConnectionError("reset after the order was sent")
+
+    tool = Tool("t", "", {}, breaks, annotations=annotations)
+    policies = Policies(default=RunPolicy(max_retries=0))
+
+    result = await Pipeline([tool], policies=policies).call("t", {})
+
+    assert ("Whether it took effect is not known" in result.text) is not is_known
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), GeneratorExit()])
 async def test_an_interrupt_is_nobodys_answer(error: BaseException) -> None:
     async def raises(arguments: dict[str, Any], context: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from seawall.contract.failure import FailureCode
+from seawall.contract.failure import GUIDANCE, FailureCode
 from seawall.contract.result import ToolResult
 from seawall.pipeline.arguments.faults.explain import Redaction
 from seawall.pipeline.context import ToolContext
@@ -118,12 +118,21 @@ def _made(value: Any, call: Invocation) -> ToolResult | BaseException:
         return raised
 
 
+_CHANGE_IT = GUIDANCE[FailureCode.EXECUTION_FAILED]
+_NOT_KNOWN = (
+    "Whether it took effect is not known: check before you do it again, use another tool, or"
+    " report it."
+)
+"""To who called a tool that changes something and raised: a payment whose connection broke."""
+
+
 def _failing(
     tool: Tool, clock: Clock, *, raising: bool
 ) -> Callable[[Invocation, ToolContext, BaseException], ToolResult]:
     """Make what turns an exception of one tool into a result."""
     secrets_in = Redaction(tool.input_schema).secrets
     what = f"tool {tool.name!r} raised"
+    may_change = not (tool.retry_safe or tool.annotations.is_read_only)
 
     def failed(call: Invocation, context: ToolContext, error: BaseException) -> ToolResult:
         if raising:
@@ -135,6 +144,8 @@ def _failing(
         failure = failure_of(error, retry_after_s=wait_s, secrets=secrets)
         if failure.may_have_run is False:  # then it is the tool's own, or one that it hands on
             failure = counted(failure, getattr(error, "failure", None), call)
+        elif may_change and failure.guidance is _CHANGE_IT and failure.may_have_run is None:
+            failure = msgspec.structs.replace(failure, guidance=_NOT_KNOWN)
         # Nothing is prepared for a log that nobody keeps.
         if log.isEnabledFor(logging.WARNING) and not is_answer(error):
             level = logging.INFO if _is_tried_again(call, failure) else logging.WARNING
