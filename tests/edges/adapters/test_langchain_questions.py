@@ -468,6 +468,15 @@ async def test_a_decision_is_for_the_arguments_that_were_shown_where_ids_are_equ
     assert shop.done == done
 
 
+async def allowed(shop: Shop, wrapper: Any) -> Any:
+    """What comes of both calls, made through a wrapper, once a person has said yes to both."""
+    node = ToolNode(to_langchain(shop.tools, approvals="framework"), awrap_tool_call=wrapper)
+    graph = StateGraph(MessagesState).add_node("tools", node).add_edge(START, "tools")
+    compiled: Any = graph.compile(checkpointer=InMemorySaver())
+    await compiled.ainvoke(BOTH, THREAD)
+    return await compiled.ainvoke(Command(resume=True), THREAD)
+
+
 async def test_a_yes_is_used_up_by_the_call_that_ran_under_it() -> None:
     shop = Shop()
 
@@ -475,13 +484,7 @@ async def test_a_yes_is_used_up_by_the_call_that_ran_under_it() -> None:
         await execute(request)
         return await execute(request)
 
-    tools = to_langchain(shop.tools, approvals="framework")
-    node = ToolNode(tools, awrap_tool_call=twice)
-    graph = StateGraph(MessagesState).add_node("tools", node).add_edge(START, "tools")
-    compiled: Any = graph.compile(checkpointer=InMemorySaver())
-    await compiled.ainvoke(BOTH, THREAD)
-
-    found = await compiled.ainvoke(Command(resume=True), THREAD)
+    found = await allowed(shop, twice)
 
     assert sorted(shop.done) == ["drop users", "pay ann"]
     assert "approval required" in str(found["messages"][-1].content)
@@ -497,13 +500,7 @@ async def test_a_call_that_was_changed_since_it_was_shown_is_not_approved() -> N
         )
         return await execute(changed)
 
-    tools = to_langchain(shop.tools, approvals="framework")
-    node = ToolNode(tools, awrap_tool_call=to_mallory)
-    graph = StateGraph(MessagesState).add_node("tools", node).add_edge(START, "tools")
-    compiled: Any = graph.compile(checkpointer=InMemorySaver())
-    await compiled.ainvoke(BOTH, THREAD)
-
-    found = await compiled.ainvoke(Command(resume=True), THREAD)
+    found = await allowed(shop, to_mallory)
 
     assert shop.done == ["drop users"]
     assert "approval required" in str(found["messages"][-2].content)
