@@ -308,14 +308,14 @@ async def test_however_deep_an_error_is_wrapped_the_call_is_tried_again() -> Non
     assert (await place.call()).text == "well"
 
 
-async def test_the_model_is_told_no_key_and_not_to_try_again() -> None:
+async def test_the_model_is_told_no_key_and_to_look_before_it_tries_again() -> None:
     place = Place(OSError("503 from https://x.test/?key=sk-live-abcdef123456"))
 
     said = (await place.call()).render()
 
     assert "503" in said
     assert "abcdef" not in said
-    assert "again" not in said
+    assert "Whether it took effect is not known: check before you do it again" in said
 
 
 async def test_a_call_that_times_out_starts_one_side_effect_under_one_token() -> None:
