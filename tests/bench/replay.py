@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from seawall.contract.span import Digest, Instants, Outcome
+from seawall.contract.span import Digest, Outcome
 from seawall.recording.trace_file import About, CallLine, Head, SpanLine
 
 DAY_S = 86_400.0
@@ -54,7 +54,7 @@ def write_trace(path: Path, spans: int) -> None:
                     offset_s=at,
                     queue_ms=0.04,
                     health="infrastructure" if failed else "",
-                    instants=Instants(rated_ms=0.02),
+                    rated_ms=0.02,
                 )
             )
             layer = "executor" if failed else ""

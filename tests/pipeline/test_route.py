@@ -19,7 +19,7 @@ from seawall import (
     Session,
     ToolResult,
 )
-from seawall.pipeline.recorder import Finished, Success, ToolRecorder
+from seawall.pipeline.recorder import Finished, ToolRecorder
 from seawall.testing import FakeClock, FixedChance, scripted
 
 if TYPE_CHECKING:
@@ -111,11 +111,11 @@ async def test_a_recorder_that_asks_for_successes_hears_of_them_by_that_alone() 
     class Quick(Books):
         def __init__(self) -> None:
             super().__init__()
-            self.successes: list[Success] = []
+            self.successes: list[tuple[Span, float]] = []
 
         def for_tool(self, tool: str) -> ToolRecorder:
             recorder = super().for_tool(tool)
-            recorder.on_success = self.successes.append
+            recorder.on_success = lambda *news: self.successes.append(news)
             return recorder
 
     books, beside = Quick(), Books()

@@ -270,7 +270,7 @@ def test_a_success_counts_as_its_attempt_and_its_call_would(
             verdicts=verdicts,
         )
         elapsed_s = (queue_ms + took_ms) / 1000
-        told.on_success((span, 0.0))
+        told.on_success(span, 0.0)
         others.on_attempt(span)
         others.on_call(msgspec.structs.replace(finished(elapsed_s=elapsed_s), call_id=f"{number}"))
 
@@ -304,8 +304,8 @@ def test_what_is_counted_at_once_is_absorbed_too() -> None:
     one, other = ToolCounts(), ToolCounts()
     span = Span("1", "t", 1, 0.0, 0.5, Outcome.SUCCESS, queue_ms=0.25)
 
-    other.on_success((span, 0.0))
-    one.on_success((span, 0.0))
+    other.on_success(span, 0.0)
+    one.on_success(span, 0.0)
     one.absorb(other)
 
     whole = one.settled()

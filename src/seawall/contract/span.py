@@ -39,8 +39,6 @@ class Instants(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc
     Milliseconds after the call's arrival; those from `wait_ms` on are lengths.
     """
 
-    rated_ms: float | None = None
-    """The rate limit was asked."""
     lined_ms: float | None = None
     """The call stood in line for a place."""
     admitted_ms: float | None = None
@@ -88,15 +86,17 @@ class Span(msgspec.Struct, frozen=True, gc=False):
     """Arrival of the call after the recorder's start."""
     queue_ms: float = 0.0
     """From the call's arrival to the start of this attempt."""
+    rated_ms: float | None = None
+    """From there to when the rate limit was asked; said with the first span of a call."""
     key: str = ""
     """Fingerprint of the limiter's key, if one was used."""
     verdicts: tuple[str, ...] = ()
     """What layers decided on the way, as `layer:verdict`; shadow refusals are seen here."""
+    instants: Instants | None = None
+    """When layers decided, where that is not when the attempt began and ended."""
     health: str = ""
     """What a failed attempt says of the tool: `infrastructure` or `answer`; else empty."""
     retryable: bool = True
     """Whether the failure may pass by itself."""
     retry_after_s: float | None = None
     """When the tool said to come back."""
-    instants: Instants | None = None
-    """When layers decided, where that is not when the attempt began and ended."""

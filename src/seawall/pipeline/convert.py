@@ -65,19 +65,19 @@ def result_of(value: Any, call: Invocation) -> ToolResult:
         tool=call.tool.name,
         content=content,
         structured_content=structured,
-        duration_ms=None if call.executed_s is None else call.executed_s * 1000,
+        duration_ms=None if call.executed_s is None else call.executed_s * 1000.0,
         attempts=call.attempt,
     )
 
 
-def result_of_text(text: str, call: Invocation, structured: int | None = None) -> ToolResult:
+def result_of_text(text: str, call: Invocation, structured: int | None) -> ToolResult:
     """Make the result of a plain text, as most are, or of a number that was written as one."""
     return ToolResult(
         call_id=call.call_id,
         tool=call.tool.name,
         content=(TextContent(text=text if text.isascii() else _valid(text)),),
         structured_content=structured,
-        duration_ms=None if call.executed_s is None else call.executed_s * 1000,
+        duration_ms=None if call.executed_s is None else call.executed_s * 1000.0,
         attempts=call.attempt,
     )
 

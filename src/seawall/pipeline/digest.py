@@ -52,7 +52,7 @@ class Digester:
             except _NOT_CANONICAL:
                 text = _foreign_text(arguments)
             mac = begun()
-            mac.update(text.encode("utf-8", "surrogatepass"))
+            mac.update(text.encode())  # no surrogates: the one refuses, the other escapes them
             # Canonical text escapes control characters and has blanks only inside strings.
             size = len(text)
             return Digest(size, size - text.count(" "), mac.hexdigest())

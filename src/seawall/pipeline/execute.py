@@ -93,7 +93,7 @@ def executing(
         finally:
             call.end_attempt(now(), attempt)
         if error is None:
-            made = result_of_text(value, call) if type(value) is str else _made(value, call)
+            made = result_of_text(value, call, None) if type(value) is str else _made(value, call)
             if isinstance(made, ToolResult):
                 return made
             error = made

@@ -142,7 +142,7 @@ class Invocation(msgspec.Struct, eq=False):
     """The caller's own limit for each attempt, instead of the policy's."""
     deadline: float | None = None
     """Monotonic seconds after which nothing of this call is begun."""
-    rated: float = 0.0
+    rated: float | None = None
     """When the rate limit was asked, for the newest attempt."""
     marks: dict[str, float] | None = None
     """When other layers decided about the newest attempt."""

@@ -43,13 +43,11 @@ class Finished(msgspec.Struct, frozen=True):
     """When layers decided after the last attempt that has a span."""
 
 
-Success = tuple[Span, float]
-"""A call that went well: its last attempt, and the seconds inside the executor over all."""
-
 OnAttempt = Callable[[Span], None]
 OnCall = Callable[[Finished], None]
 OnEvent = Callable[[str, str], None]
-OnSuccess = Callable[[Success], None]
+OnSuccess = Callable[[Span, float], object]
+"""Told of a call that went well: its last attempt, and the seconds inside the executor over all."""
 
 
 class ToolRecorder:

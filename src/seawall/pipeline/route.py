@@ -66,7 +66,7 @@ def _guarded(on_success: OnSuccess) -> OnSuccess:
     if str(getattr(on_success, "__module__", None)).startswith("seawall.recording."):
         return on_success
     listeners = (on_success,)
-    return lambda news: tell(listeners, news)
+    return lambda span, executed_s: told(listeners, span, executed_s)
 
 
 def _known(functions: Iterable[T | None]) -> tuple[T, ...]:
@@ -172,54 +172,56 @@ class Route:
             # Who is cancelled meanwhile hears nothing of it, but the call came to its end.
             self.finish(call, result)
             raise
-        return self.finish(call, fine, ended)
+        return self._finish(call, fine, ended, is_cut=True)
 
-    def finish(
-        self, call: Invocation, result: ToolResult, ended: float | None = None
-    ) -> ToolResult:
-        """Close the books of a call that came to a result; gives the result in its final form.
-
-        A result that was cut already comes with the time at which the call `ended`.
-        """
-        now = self._now() if ended is None else ended
+    def finish(self, call: Invocation, result: ToolResult) -> ToolResult:
+        """Close the books of a call that came to a result; gives the result in its final form."""
+        now = self._now()
         if result.failure is not None or not call.attempt_open:
-            return self._finish(call, result, now, is_cut=ended is not None)
+            return self._finish(call, result, now)
         # It went well, as most do: what follows is `_finish` in one go.
         call.attempt_open = False
         call.error = None
         begun, arrived = call.attempt_started, call.arrived
+        digest, make = call.digest, self._digest
+        if digest is None:
+            if make is None or call.own_of is None:
+                digest = self.digest(call)
+            else:
+                digest = call.digest = make(call._arguments)  # noqa: SLF001  # frames less
+        usual = call.marks is None and call.timeout_s is None and call.deadline is None
         span = Span(
             call.call_id,
             self.tool.name,
             call.attempt,
-            call.attempt_wall or self._clock.wall(),
-            (now - begun) * 1000,
+            call.attempt_wall,
+            (now - begun) * 1000.0,
             _SUCCESS,
             "",
-            call.digest or self.digest(call),
+            digest,
             call.mended,
             arrived - self._origin,
-            (begun - arrived) * 1000,
+            (begun - arrived) * 1000.0,
+            None if call.rated is None else (call.rated - arrived) * 1000.0,
             call.key,
             call.verdicts,
-            instants=instants_of(call),
+            None if usual else instants_of(call),
         )
-        counting = self._counting
-        news = (span, call.executed_s or 0.0)
+        counting, executed_s = self._counting, call.executed_s or 0.0
         for on_success in counting.on_success:
-            on_success(news)
+            on_success(span, executed_s)
         if counting.on_successful_attempt:
             tell(counting.on_successful_attempt, span)
         if result.call_id is not call.call_id or result.attempts != call.attempt:
             result = completed(result, call)
-        if self._limit is not None and ended is None:
+        if self._limit is not None:
             result = self._limit(result)
         if counting.on_successful_call:
             self._finished(counting.on_successful_call, call, _SUCCESS, "", "", now, result)
         return result
 
     def _finish(
-        self, call: Invocation, result: ToolResult, now: float, *, is_cut: bool
+        self, call: Invocation, result: ToolResult, now: float, *, is_cut: bool = False
     ) -> ToolResult:
         attempt, failure = call.attempt, result.failure
         if failure is None:
@@ -309,12 +311,13 @@ class Route:
             call.mended,
             call.arrived - self._origin,
             (begun - call.arrived) * 1000,
+            _rated_ms(call),
             call.key,
             call.verdicts,
+            instants_of(call),
             health,
             retryable,
             retry_after_s,
-            instants_of(call),
         )
         tell(listeners, span)
 
@@ -370,24 +373,25 @@ _ROUNDING = 1e-6
 _LENGTHS = frozenset({"wait", "limit", "short", "silent"})
 
 
+def _rated_ms(call: Invocation) -> float | None:
+    """Tell when the rate limit was asked, once."""
+    rated, call.rated = call.rated, None
+    return None if rated is None else (rated - call.arrived) * 1000
+
+
 def instants_of(call: Invocation) -> Instants | None:
     """Tell when layers decided; what was said once of a call is not said again."""
     arrived = call.arrived
-    if call.marks is None and call.timeout_s is None and call.deadline is None:  # as most
-        rated, call.rated = call.rated, 0.0
-        return Instants(rated_ms=(rated - arrived) * 1000) if rated else None
     found: dict[str, float] = {}
     for name, seconds in (call.marks or {}).items():  # a loop: half the price for one or two
         found[f"{name}_ms"] = (seconds if name in _LENGTHS else seconds - arrived) * 1000
-    if call.rated:
-        found["rated_ms"] = (call.rated - arrived) * 1000
     if call.timeout_s is not None:
         found["timeout_ms"] = call.timeout_s * 1000
     if call.deadline is not None:
         deadline_s = call.deadline - arrived
         if abs(deadline_s - (call.policy.deadline_s or 0.0)) > _ROUNDING:
             found["deadline_ms"] = deadline_s * 1000
-    call.rated, call.marks = 0.0, None
+    call.marks = None
     return Instants(**found) if found else None
 
 

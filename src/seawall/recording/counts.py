@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from seawall.contract.span import Span
-    from seawall.pipeline.recorder import Finished, OnAttempt, OnSuccess, Success
+    from seawall.pipeline.recorder import Finished, OnAttempt, OnSuccess
 
 BOUNDS_S = (
     *(0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5),
@@ -300,11 +300,10 @@ def _counting_quick(
         else:
             attempted(span)
 
-    def on_success(news: Success) -> None:
+    def on_success(span: Span, _: float) -> None:
         nonlocal first, queue_ms, first_ms, again, before_ms, again_ms
-        span = news[0]
         queued, took, number = span.queue_ms, span.duration_ms, span.attempt
-        if not (queued + took <= _SHORTEST_MS and queued > 0 and took > 0):
+        if not (queued + took <= _SHORTEST_MS and queued > 0.0 and took > 0.0):
             succeeded(span)
         elif number == 1:
             first += 1

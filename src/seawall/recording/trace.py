@@ -25,7 +25,6 @@ from seawall.recording.shown import moment, one_line, slug
 
 if TYPE_CHECKING:
     from seawall.pipeline.clock import Clock
-    from seawall.pipeline.recorder import Success
 
 SpanListener = Callable[[Span], Any]
 
@@ -146,8 +145,7 @@ class TraceRecorder:
         if self._listeners:
             told(self._listeners, span)
 
-    def _keep_success(self, news: Success) -> None:  # as `_keep`, a frame less
-        span = news[0]
+    def _keep_success(self, span: Span, _: float) -> None:  # as `_keep`, a frame less
         self._spans.append(span)
         self._seen += 1
         if self._listeners:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from seawall.contract.span import Outcome
+from seawall.contract.span import Outcome, Span
 from seawall.pipeline.clock import SystemClock
 from seawall.pipeline.recorder import Finished, ToolRecorder
 from seawall.recording.shown import moment, one_line, slug
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from seawall.pipeline.clock import Clock
-    from seawall.pipeline.recorder import Success
 
 _SUCCESS = Outcome.SUCCESS
 
@@ -153,9 +152,8 @@ class _Tally:
         self.last_error = ""
         self.last_used: float | None = None
 
-    def on_success(self, news: Success) -> None:
-        span, seconds = news
-        self.last_used = span.started + span.duration_ms / 1000  # cheaper than the clock
+    def on_success(self, span: Span, seconds: float) -> None:
+        self.last_used = span.started + span.duration_ms * 0.001  # cheaper than the clock
         self.runs += 1
         self.total_s += seconds
         self.successes += 1

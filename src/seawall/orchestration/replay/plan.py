@@ -249,13 +249,12 @@ class Plan:
     def _is_slight(self, span: Span) -> bool:
         """Whether nothing decided on a first attempt after it entered but moments ago."""
         instants = span.instants
-        if instants is None:
-            return True
-        if instants.asked_ms is not None or instants.lined_ms is not None:
-            return False
-        if instants.limit_ms is not None and instants.limit_ms > span.duration_ms:
-            return False
-        return instants.rated_ms is None or span.queue_ms - instants.rated_ms < _SLIGHT_MS
+        if instants is not None:
+            if instants.asked_ms is not None or instants.lined_ms is not None:
+                return False
+            if instants.limit_ms is not None and instants.limit_ms > span.duration_ms:
+                return False
+        return span.rated_ms is None or span.queue_ms - span.rated_ms < _SLIGHT_MS
 
     def over_at(self, attempt: int, now: float, seconds: float) -> float:
         """Tell when an attempt that begins now is over."""
@@ -365,13 +364,11 @@ def entered_ms(call: Recorded) -> float:
     """Tell when a call came to the layers that are played, after its gates."""
     span = call.spans[0]
     last_ms = span.queue_ms if span.attempt else span.duration_ms
-    instants = span.instants
-    if instants is None:
-        return last_ms
-    rated_ms, lined_ms = instants.rated_ms, instants.lined_ms
+    instants, rated_ms = span.instants, span.rated_ms
+    lined_ms = None if instants is None else instants.lined_ms
     if lined_ms is not None:
         # A call may wait for the same answer of the cache before its rate is asked.
         return lined_ms if rated_ms is None or lined_ms < rated_ms else rated_ms
     if rated_ms is not None:
         return rated_ms
-    return last_ms if instants.asked_ms is None else instants.asked_ms
+    return last_ms if instants is None or instants.asked_ms is None else instants.asked_ms

@@ -102,9 +102,11 @@ def is_played(call: Recorded) -> bool:
         return False
     if call.attempts or call.outcome is Outcome.SUCCESS:
         return True
-    instants = call.spans[-1].instants
-    if instants is not None and call.reason in _CAME_SO_FAR:
-        return instants.rated_ms is not None or instants.lined_ms is not None
+    last = call.spans[-1]
+    if call.reason in _CAME_SO_FAR and last.rated_ms is not None:
+        return True
+    if call.reason in _CAME_SO_FAR and last.instants is not None:
+        return last.instants.lined_ms is not None
     if call.layer:
         return call.layer in LAYERS
     return call.reason in _REFUSALS
