@@ -73,6 +73,61 @@ def test_a_table_on_a_terminal_fits_into_it(screen: Screen) -> None:
     assert all(len(line) <= 60 for line in shown.splitlines())
 
 
+COLUMNS = ("name", "annotations", "timeout", "rate", "answered", "category")
+ROWS = [
+    ("http_check", "read-only, open-world", "no limit", "120/minute", "179→162", "network"),
+    ("cancel_order", "destructive", "30 s", "10/minute", "2", "utility"),
+]
+
+
+def shown(screen: Screen) -> str:
+    return re.sub("\x1b\\[[0-9;]*m", "", screen.getvalue())
+
+
+@pytest.mark.parametrize("width", [40, 50, 60, 80, 120])
+def test_a_table_loses_no_word_and_breaks_none_however_narrow_the_terminal(
+    screen: Screen, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+
+    Paper(screen).table(COLUMNS, ROWS)
+
+    said = shown(screen)
+    assert all(len(line) <= width for line in said.splitlines())
+    words = set(said.split())
+    assert {word for row in ROWS for cell in row for word in cell.split()} <= words
+
+
+def test_names_get_lines_of_their_own_where_columns_have_too_little_room(screen: Screen) -> None:
+    Paper(screen).table(COLUMNS, ROWS)
+
+    assert shown(screen).splitlines()[:2] == [
+        "name",
+        "  annotations       timeout   rate        answered  category",
+    ]
+
+
+def test_every_cell_gets_a_line_of_its_own_where_there_is_less_room_still(
+    screen: Screen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+
+    Paper(screen).table(COLUMNS, ROWS)
+
+    assert shown(screen).splitlines()[:4] == [
+        "http_check",
+        "  annotations  read-only, open-world",
+        "  timeout      no limit",
+        "  rate         120/minute",
+    ]
+
+
+def test_a_word_longer_than_a_line_is_folded_and_not_cut(screen: Screen) -> None:
+    Paper(screen).table(("name", "digest"), [("a", "f" * 100)])
+
+    assert shown(screen).count("f") == 100
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -233,5 +233,7 @@ def test_on_a_terminal_a_span_is_one_line(
     lines = [line for line in plain.splitlines() if line.strip()]
     head = next(line for line in lines if line.startswith(shown[0]))
     assert tuple(head.split()) == shown
-    assert len(lines) == 3 + len(SPANS)
+    told = columns == "80"
+    assert ("No room here for: the date, arguments, verdicts. --json has all." in lines) is told
+    assert len(lines) == 3 + len(SPANS) + told
     assert max(map(len, lines)) <= int(columns)

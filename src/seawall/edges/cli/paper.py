@@ -6,10 +6,14 @@ import shutil
 import sys
 from typing import TYPE_CHECKING, Any, TextIO
 
+from seawall.edges.cli.grid import INDENT, Form, in_columns, layout
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.console import Console
+
+    from seawall.edges.cli.grid import Layout
 
 NARROWEST = 40
 
@@ -54,7 +58,10 @@ class Paper:
         self._put(printable(text) if self.is_terminal else text)
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """Write a table, drawn on a terminal, else as columns that `awk` can read."""
+        """Write a table, drawn on a terminal, else as columns that `awk` can read.
+
+        However narrow the terminal is, every cell is there, and no word of it is broken that fits.
+        """
         if self.is_terminal:
             self._draw(columns, rows)
             return
@@ -64,16 +71,46 @@ class Paper:
             self._put("  ".join(cells).rstrip())
 
     def _draw(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        from rich import box  # noqa: PLC0415  # on a terminal only
-        from rich.table import Table  # noqa: PLC0415  # as above
+        from rich.cells import cell_len  # noqa: PLC0415  # on a terminal only
+
+        head = [printable(name) for name in columns]
+        body = [[printable(cell) for cell in row] for row in rows]
+        shape = layout([head, *body], self.width, cell_len)
+        if shape.form is Form.RECORDS:
+            self._records(head, body)
+            return
+        self._row(head, shape, "bold")
+        indent = INDENT if shape.form is Form.NAMED else 0
+        self._console.print(
+            "─" * (indent + sum(shape.widths) + shape.gap * (len(shape.widths) - 1))
+        )
+        for row in body:
+            self._row(row, shape)
+
+    def _row(self, row: Sequence[str], shape: Layout, style: str = "") -> None:
+        from rich.cells import cell_len  # noqa: PLC0415  # on a terminal only
         from rich.text import Text  # noqa: PLC0415  # as above
 
-        table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-        for name in columns:
-            table.add_column(name, overflow="fold", no_wrap=name == columns[0])
+        cells, indent = row, ""
+        if shape.form is Form.NAMED:
+            cells, indent = row[1:], " " * INDENT
+            if row[0]:
+                self._console.print(Text(row[0], "bold"))
+        wrapped = [
+            [line.plain.rstrip() for line in Text(cell).wrap(self._console, max(width, 1))]
+            for cell, width in zip(cells, shape.widths, strict=True)
+        ]
+        for line in in_columns(wrapped, shape, cell_len):
+            self._console.print(Text(f"{indent}{line}", style))
+
+    def _records(self, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """Write each cell on a line of its own; what is blank says nothing, and is left out."""
+        lead = max(map(len, head[1:]), default=0)
         for row in rows:
-            table.add_row(*(Text(printable(cell)) for cell in row))
-        self._console.print(table)
+            self.line((row[0], "bold"))
+            for name, cell in zip(head[1:], row[1:], strict=True):
+                if cell:
+                    self.line(cell, lead=f"{' ' * INDENT}{name:<{lead}}  ")
 
     @property
     def _console(self) -> Any:

@@ -24,6 +24,7 @@ MAX_FAULTS = 10
 
 COLUMNS = ("started", "tool", "outcome", "reason", "attempt", "ms", "arguments", "call", "verdicts")
 NARROW_COLUMNS = ("at", "tool", "outcome", "reason", "try", "ms", "call")
+LEFT_OUT = "No room here for: the date, arguments, verdicts. --json has all."
 WIDE = 140
 """Columns of a terminal that has room for all; times are those of the day below it."""
 OUTCOMES = tuple(outcome.value for outcome in Outcome)
@@ -167,6 +168,7 @@ def _table(spans: Sequence[Span], paper: Paper) -> None:
         return
     short = [(row[0][11:23], *row[1:6], row[7]) for row in rows]
     paper.table(NARROW_COLUMNS, short)
+    paper.line((LEFT_OUT, "dim"))
 
 
 def _histogram(spans: Sequence[Span], paper: Paper, *, as_json: bool) -> None:
