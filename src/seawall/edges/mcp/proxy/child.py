@@ -68,6 +68,8 @@ class Child(asyncio.SubprocessProtocol):
         self._ended = asyncio.Event()
         self._watchdog: Watchdog | None = None
         self._told = False
+        self.code: int | None = None
+        """With which it ended; below 0 the signal that ended it."""
         self.source: Pausing | None = None
 
     @classmethod
@@ -115,10 +117,10 @@ class Child(asyncio.SubprocessProtocol):
 
     def process_exited(self) -> None:
         """It ended."""
-        code = None if self._transport is None else self._transport.get_returncode()
+        self.code = None if self._transport is None else self._transport.get_returncode()
         self._ended.set()
         # What it said last may still be in the pipe.
-        asyncio.get_running_loop().call_soon(self._gone, f"the server ended with code {code}")
+        asyncio.get_running_loop().call_soon(self._gone, f"the server ended with code {self.code}")
 
     def pause_writing(self) -> None:
         """It is slow to read."""

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 def proxy(options: ProxyOptions) -> bool:
-    """Run the proxy until it is told to end; say whether there was a server to start at all."""
+    """Run the proxy until it is told to end; say whether there was a server.
+
+    There was none if its program is not there, or if it never answered and ended by itself.
+    """
     faults = options.faults()
     if faults:
         raise ConfigurationError(faults)
@@ -33,8 +36,10 @@ def proxy(options: ProxyOptions) -> bool:
         # Its client gets an error for each request; who started this by hand sees only this.
         said = "the program %r was not found; is it installed, and on the PATH?"
         log.error(said, options.command[0])
-    asyncio.run(_on_stdio(options, Streams()))
-    return not missing
+    why = asyncio.run(_on_stdio(options, Streams()))
+    if why:
+        log.error("error: the server never answered anything: %s", why)
+    return not (missing or why)
 
 
 def _need_extras(options: ProxyOptions) -> None:
@@ -54,7 +59,7 @@ def _need_extras(options: ProxyOptions) -> None:
         )
 
 
-async def _on_stdio(options: ProxyOptions, streams: Streams) -> None:
+async def _on_stdio(options: ProxyOptions, streams: Streams) -> str:
     from seawall.edges.mcp.proxy.stdio import serve, starting  # noqa: PLC0415  # as above
 
     guard = options.guard()
@@ -63,9 +68,8 @@ async def _on_stdio(options: ProxyOptions, streams: Streams) -> None:
         from seawall.edges.mcp.proxy.http_server import connecting  # noqa: PLC0415  # an extra
 
         url = options.url
-        await serve(guard, lambda _: connecting(url, guard.clock), streams)
-        return
-    await serve(
+        return await serve(guard, lambda _: connecting(url, guard.clock), streams)
+    return await serve(
         guard,
         lambda attach: starting(options.command, guard.clock, options.environment, attach=attach),
         streams,

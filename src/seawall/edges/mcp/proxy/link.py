@@ -73,6 +73,15 @@ class Link:
         self._held: dict[Any, tuple[Exchange, ...]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
+        self._answers = False
+        self._why_gone = ""
+
+    def never_answered(self, ended: str = "") -> str:
+        """Say why the server never answered anything; `ended` if nothing else is known.
+
+        Empty if it did answer, or if nothing kept it from that.
+        """
+        return "" if self._answers else self._why_gone or ended
 
     # From the client
 
@@ -175,7 +184,7 @@ class Link:
             if self._initialize is not None and self._initialize not in self._waiting:
                 await self._begin_anew(server)
         except ServerGone as gone:
-            self._starting = None
+            self._starting, self._why_gone = None, gone.why
             if server is not None:
                 await server.stop()
             waiting, self._waiting = self._waiting, []
@@ -288,6 +297,7 @@ class Link:
             log.warning("the server wrote what is no message: %r", raw[:200])
 
     def _answered(self, message: Message) -> None:
+        self._answers = True
         key = key_of(message.envelope.id)
         own = self._own.get(key)
         if own is not None:
@@ -355,6 +365,8 @@ class Link:
     def server_gone(self, why: str) -> None:
         """The server is no more; nothing it was asked has an answer, the next request starts it."""
         log.warning("%s", why)
+        if not self._closed:
+            self._why_gone = why
         server, self._server = self._server, None
         if server is not None:
             self._finish(server.stop())
@@ -373,6 +385,7 @@ class Link:
 
     def request_gone(self, request_id: Any, gone: ServerGone) -> None:
         """One request will have no answer."""
+        self._why_gone = gone.why
         own = self._own.get(key_of(request_id))
         if own is not None:
             _fail(own[0], gone)

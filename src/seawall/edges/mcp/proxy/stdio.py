@@ -74,8 +74,11 @@ class Streams:
 
 async def serve(
     guard: Guard, connect_with: Callable[[Callable[[Child], None]], Any], streams: Streams
-) -> None:
-    """Relay until the client closes our input, or a signal ends it; the server is ended too."""
+) -> str:
+    """Relay until the client closes our input, or a signal ends it; the server is ended too.
+
+    Gives why the server never answered anything, if it ended, or could not begin, by itself.
+    """
     loop = asyncio.get_running_loop()
     over = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -85,7 +88,10 @@ async def serve(
     def to_client(raw: bytes, *_: Any) -> None:
         output.write(raw)
 
+    children: list[Child] = []
+
     def attach(child: Child) -> None:
+        children[:] = [child]
         child.source = source
         output.source = child
 
@@ -98,3 +104,6 @@ async def serve(
     await over.wait()
     await link.close()
     await guard.aclose()
+    # Its client may be gone before it was seen that the server is.
+    failed = [child.code for child in children if child.code is not None and child.code > 0]
+    return link.never_answered(f"the server ended with code {failed[0]}" if failed else "")
