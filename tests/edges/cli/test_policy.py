@@ -93,9 +93,23 @@ def test_check_writes_json_for_programs(folder: Path) -> None:
     assert [fault["line"] for fault in found["faults"]] == [2, 4]
 
 
-def test_explain_shows_each_value_with_its_rule(folder: Path) -> None:
+def test_explain_shows_a_policy_by_its_rules(folder: Path) -> None:
     result = run("explain", "stock", "--policy", "good.toml", "--registry", "shop:registry")
 
+    assert len(result.stdout.splitlines()) < 12
+    assert "by annotations: open world -> preset network\n  max_retries   2" in result.stdout
+    assert "by tools.stock\n  timeout_s     5  (good.toml:3)" in result.stdout
+    assert "other settings are as they are without any rule: see --full." in result.stdout
+
+
+def test_explain_in_full_shows_each_value_with_its_rule(folder: Path) -> None:
+    shop = ("--policy", "good.toml", "--registry", "shop:registry")
+
+    result = run("explain", "stock", *shop, "--full")
+
+    assert len(result.stdout.splitlines()) == 1 + len(
+        json.loads(run("explain", "stock", *shop, "--json").stdout)
+    )
     lines = {line.split()[0]: line for line in result.stdout.splitlines()}
     assert lines["timeout_s"].endswith("tools.stock (good.toml:3)")
     assert "annotations: open world -> preset network" in lines["rate"]
@@ -125,6 +139,14 @@ def test_diff_shows_which_tools_change_and_by_which_rule(folder: Path) -> None:
     result = run("diff", "default", "good.toml", "--registry", "shop:registry")
 
     assert result.exit_code == 0
+    title, _, row = result.stdout.splitlines()
+    assert title == "stock"
+    assert row.split() == ["timeout_s", "90", "5", "tools.stock", "(good.toml:3)"]
+
+
+def test_diff_in_full_has_a_line_for_each_value_of_each_tool(folder: Path) -> None:
+    result = run("diff", "default", "good.toml", "--registry", "shop:registry", "--full")
+
     _, row = result.stdout.splitlines()
     assert row.split()[:4] == ["stock", "timeout_s", "90", "5"]
     assert "tools.stock (good.toml:3), before: annotations" in row

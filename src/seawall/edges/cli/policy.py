@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from seawall.contract.errors import ConfigurationError, Fault
+from seawall.edges.cli.brief import plain, write_alike, write_brief
 from seawall.edges.cli.exits import Exit
 from seawall.edges.cli.sources import policies_from, policy_path, registry_from
 from seawall.orchestration.unknown import no_such_tool
@@ -41,6 +42,7 @@ class DiffOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     registry: str | None = None
     exit_code: bool = False
+    full: bool = False
     as_json: bool = False
 
 
@@ -106,23 +108,33 @@ def servers_in(path: Path) -> tuple[str, ...]:
     raise ConfigurationError([Fault(said, file=str(path))])
 
 
-def explain(
-    name: str, where: str | None, policy: str | None, paper: Paper, errors: Paper, *, as_json: bool
-) -> Exit:
-    """Write one tool's policy, a value a line."""
-    registry = registry_from(where)
-    policies = policies_from(policy) or Policies.default()
+class ExplainOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line said about `explain`."""
+
+    registry: str | None = None
+    policy: str | None = None
+    full: bool = False
+    as_json: bool = False
+
+
+def explain(name: str, options: ExplainOptions, paper: Paper, errors: Paper) -> Exit:
+    """Write one tool's policy by the rules that gave it; in full, a value a line."""
+    registry = registry_from(options.registry)
+    policies = policies_from(options.policy) or Policies.default()
     tool = registry.get(name)
     if tool is None:
         errors.text(no_such_tool(registry, name, "").render())
         return Exit.NOT_FOUND
     found = policies.explain(tool)
-    if as_json:
+    if options.as_json:
         said = {key: {"value": given.value, "rule": given.rule} for key, given in found.items()}
         paper.text(json.dumps(said, ensure_ascii=False, default=str))
         return Exit.OK
-    rows = [(key, plain(given.value), given.rule) for key, given in found.items()]
-    paper.table(("setting", "value", "by the rule"), rows)
+    if options.full:
+        rows = [(key, plain(given.value), given.rule) for key, given in found.items()]
+        paper.table(("setting", "value", "by the rule"), rows)
+    else:
+        write_brief(found, lambda _, value: plain(value), paper, ": see --full")
     note = policies.duration_note(tool)
     if note:
         errors.text(f"note: {note}")
@@ -138,8 +150,10 @@ def diff(before: str, after: str, options: DiffOptions, paper: Paper) -> Exit:
         paper.text(json.dumps(msgspec.to_builtins(found), ensure_ascii=False, default=str))
     elif not found:
         paper.text(f"No difference for {len(registry)} tools.")
-    else:
+    elif options.full:
         paper.table(("tool", "setting", "before", "after", "by the rule"), list(map(_row, found)))
+    else:
+        write_alike(found, len(registry), paper)
     return Exit.TOOL_FAILED if found and options.exit_code else Exit.OK
 
 
@@ -158,16 +172,3 @@ def schema(paper: Paper) -> None:
 def schema_text() -> str:
     """Give the schema as the file `policies/policy.schema.json` has it."""
     return json.dumps(policy_schema(), indent=2, ensure_ascii=False) + "\n"
-
-
-def plain(value: Any) -> str:
-    """Write a value of a policy for a reader."""
-    if value is None:
-        return "none"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (tuple, list)):
-        return ", ".join(map(str, value)) or "none"
-    if hasattr(value, "name"):
-        return str(value.name).lower()
-    return f"{value:g}" if isinstance(value, float) else str(value)

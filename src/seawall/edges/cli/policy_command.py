@@ -15,6 +15,10 @@ from seawall.edges.cli.options import (
     ends_with_code,
 )
 
+FullOption = Annotated[
+    bool, typer.Option("--full", help="A line for each value, instead of what is alike once.")
+]
+
 policy_app = typer.Typer(
     help="Check, explain, compare, simulate and tune policy files.",
     no_args_is_help=True,
@@ -62,13 +66,15 @@ def explain_policy(
     *,
     registry: RegistryOption = None,
     policy: PolicyOption = None,
+    full: FullOption = False,
     as_json: JsonOption = False,
 ) -> int:
-    """Show each value of a tool's policy, and the rule that gave it."""
+    """Show a tool's policy by the rules that gave it."""
     from seawall.edges.cli.paper import Paper  # noqa: PLC0415  # loaded by the command that needs it
-    from seawall.edges.cli.policy import explain  # noqa: PLC0415  # as above
+    from seawall.edges.cli.policy import ExplainOptions, explain  # noqa: PLC0415  # as above
 
-    return explain(tool, registry, policy, Paper(), Paper(sys.stderr), as_json=as_json)
+    options = ExplainOptions(registry=registry, policy=policy, full=full, as_json=as_json)
+    return explain(tool, options, Paper(), Paper(sys.stderr))
 
 
 @policy_app.command("diff")
@@ -81,16 +87,17 @@ def diff_policies(
     exit_code: Annotated[
         bool, typer.Option("--exit-code", help="End with 1 if anything differs.")
     ] = False,
+    full: FullOption = False,
     as_json: JsonOption = False,
 ) -> int:
-    """Show which tools another policy changes: each value, and the rules that give it.
+    """Show which tools another policy changes, each change once with the rule that says it.
 
     What a file writes otherwise but comes to the same is no difference.
     """
     from seawall.edges.cli.paper import Paper  # noqa: PLC0415  # loaded by the command that needs it
     from seawall.edges.cli.policy import DiffOptions, diff  # noqa: PLC0415  # as above
 
-    options = DiffOptions(registry=registry, exit_code=exit_code, as_json=as_json)
+    options = DiffOptions(registry=registry, exit_code=exit_code, full=full, as_json=as_json)
     return diff(before, after, options, Paper())
 
 

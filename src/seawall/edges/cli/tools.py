@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from seawall.contract.annotations import Risk
+from seawall.edges.cli.brief import plain, write_brief
 from seawall.edges.cli.exits import Exit
 from seawall.edges.cli.mcp_sources import McpChoice, with_tools
-from seawall.edges.cli.policy import plain
 from seawall.edges.cli.sources import policies_from
 from seawall.layers.risk_rules import RuledPolicy
 from seawall.orchestration.unknown import no_such_tool
@@ -269,11 +269,12 @@ class _Page:
 
     def _policy(self, tool: Tool, policies: Policies) -> None:
         self._title("policy")
-        rows = [
-            (key, _in_use(key, given.value, tool), given.rule)
-            for key, given in policies.explain(tool).items()
-        ]
-        self._paper.table(("setting", "value", "by the rule"), rows)
+
+        def say(key: str, value: Any) -> str:
+            return _in_use(key, value, tool)
+
+        found = policies.explain(tool)
+        write_brief(found, say, self._paper, ": see seawall policy explain --full, or --json")
 
     def _title(self, title: str) -> None:
         self._paper.line("")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from seawall.contract.errors import ConfigurationError, Fault
+from seawall.edges.cli.brief import plain
 from seawall.edges.cli.exits import Exit
-from seawall.edges.cli.policy import plain
 from seawall.edges.cli.simulate import recorded_calls
 from seawall.edges.cli.sources import policy_path
 from seawall.orchestration.replay.tune import tune
