@@ -159,7 +159,7 @@ def test_a_capacity_of_zero_keeps_nothing_but_still_tells() -> None:
     keeper(trace)(span_of())
 
     assert trace.spans() == []
-    assert trace.report() == "ok 0, fail 0, denied 0, skipped 0"
+    assert trace.report() == "success 0, failed 0, denied 0, skipped 0"
     assert (trace.capacity, trace.dropped, len(saw)) == (0, 1, 1)
 
 
@@ -258,16 +258,25 @@ def test_a_report_has_the_histogram_and_the_newest_spans() -> None:
 
     when, rest = "2023-11-14T22:13:20.000+00:00", f"12.3 ms  21/20:{'ab' * 16}  call 1"
     assert trace.report(2).splitlines() == [
-        "ok 1, fail 0, denied 1, skipped 1",
+        "success 1, failed 0, denied 1, skipped 1",
         f"{when}  t  denied  rate_limited  attempt 1  {rest}",
         f"{when}  t  skipped  not_executed  attempt 1  {rest}",
     ]
 
 
+def test_outcomes_are_counted_in_the_words_of_spans() -> None:
+    trace = TraceRecorder()
+    for outcome in (Outcome.SUCCESS, Outcome.SUCCESS, Outcome.FAILED):
+        keeper(trace)(span_of(outcome=outcome))
+
+    assert trace.outcomes() == {"success": 2, "failed": 1, "denied": 0, "skipped": 0}
+    assert trace.histogram() == {"ok": 2, "fail": 1, "denied": 0, "skipped": 0}
+
+
 def test_the_id_a_client_chose_cannot_forge_a_line_of_the_report() -> None:
     trace = TraceRecorder()
 
-    keeper(trace)(span_of(call_id="1\nok 99, fail 0"))
+    keeper(trace)(span_of(call_id="1\nsuccess 99, failed 0"))
 
     assert len(trace.report().splitlines()) == 2
 

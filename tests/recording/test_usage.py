@@ -236,10 +236,10 @@ def test_a_report_has_a_line_for_each_tool_that_was_called() -> None:
     usage.for_tool("never")
 
     used = "last used 2023-11-14T22:13:20.000+00:00"
-    numbers = "2 calls  1 ok, 1 failed, 0 refused  50% ok  mean 0.750 s"
+    numbers = "2 calls  success 1, failed 1, denied 0  50% success  mean 0.750 s"
     assert usage.report().splitlines() == [
         f"search  {numbers}  last error transport  {used}",
-        f"'pay\\nment'  1 calls  0 ok, 0 failed, 1 refused  {used}",
+        f"'pay\\nment'  1 calls  success 0, failed 0, denied 1  {used}",
         "0 more; 1 never called",
     ]
 
@@ -262,5 +262,5 @@ def test_a_tool_that_never_ran_has_no_share_of_successes_in_the_report() -> None
 
     handle.on_call(finished(executed_s=None))
 
-    assert "ok," in usage.report()
+    assert "success " in usage.report()
     assert "% ok" not in usage.report()

@@ -71,5 +71,5 @@ async def test_no_call_fails_because_of_a_reload_every_100_ms(
     assert failed == []
     assert watch.reloads >= seconds * 5
     assert calls > 200 * seconds
-    assert pipeline.trace.histogram()["fail"] == 0
+    assert pipeline.trace.outcomes()["failed"] == 0
     assert [gauge.value for gauge in pipeline._gauges() if "in_flight" in gauge.name] == [0]

@@ -30,12 +30,7 @@ SpanListener = Callable[[Span], Any]
 
 MAX_CAPACITY = 1_000_000
 
-_WORDS = {
-    Outcome.SUCCESS: "ok",
-    Outcome.FAILED: "fail",
-    Outcome.DENIED: "denied",
-    Outcome.SKIPPED: "skipped",
-}
+_SHORT = {"success": "ok", "failed": "fail"}
 _EMPTY = Digest(0, 0, "")
 
 
@@ -120,10 +115,14 @@ class TraceRecorder:
         return list(islice(found, None if limit is None else max(limit, 0)))
 
     def histogram(self) -> dict[str, int]:
-        """How the kept spans ended: `ok`, `fail`, `denied`, `skipped`."""
-        counts = dict.fromkeys(_WORDS.values(), 0)
+        """How the kept spans ended, in short: `ok`, `fail`, `denied`, `skipped`."""
+        return {_SHORT.get(word, word): count for word, count in self.outcomes().items()}
+
+    def outcomes(self) -> dict[str, int]:
+        """How the kept spans ended, in the words of spans: `success`, `failed`, `denied`, …."""
+        counts = {outcome.value: 0 for outcome in Outcome}
         for span in self._spans.copy():
-            counts[_WORDS[span.outcome]] += 1
+            counts[span.outcome.value] += 1
         return counts
 
     def export(self, limit: int = 200) -> list[dict[str, Any]]:
@@ -136,7 +135,7 @@ class TraceRecorder:
 
     def report(self, limit: int = 40) -> str:
         """For people: how the kept spans ended, then the newest, a line each."""
-        head = ", ".join(f"{word} {count}" for word, count in self.histogram().items())
+        head = ", ".join(f"{word} {count}" for word, count in self.outcomes().items())
         return "\n".join([head, *map(_line, self.spans(limit))])
 
     def _keep(self, span: Span) -> None:
@@ -219,7 +218,7 @@ def _line(span: Span) -> str:
     parts = [
         moment(span.started),
         one_line(span.tool),
-        _WORDS[span.outcome],
+        span.outcome.value,
         slug(span.reason),
         f"attempt {span.attempt}",
         f"{span.duration_ms:.1f} ms",

@@ -195,8 +195,8 @@ def _line(usage: Usage) -> str:
     parts = [
         one_line(usage.tool),
         f"{usage.invocations} calls",
-        f"{usage.successes} ok, {usage.failures} failed, {usage.refusals} refused",
-        f"{rate:.0%} ok" if rate is not None and usage.runs else "",
+        f"success {usage.successes}, failed {usage.failures}, denied {usage.refusals}",
+        f"{rate:.0%} success" if rate is not None and usage.runs else "",
         "" if mean_s is None else f"mean {mean_s:.3f} s",
         f"last error {usage.last_error}" if usage.last_error else "",
         "" if usage.last_used is None else f"last used {moment(usage.last_used)}",

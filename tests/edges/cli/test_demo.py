@@ -153,7 +153,7 @@ def test_the_report_counts_what_was_seen(events: list[Event]) -> None:
     for tool in ("weather", "inventory_lookup", "http_check", "wait"):
         assert calls[tool] == len(_of(events, "call", tool=tool))
     spans = _of(events, "attempt")
-    assert report["spans"]["ok"] == len([one for one in spans if one["outcome"] == "success"])
+    assert report["spans"]["success"] == len([one for one in spans if one["outcome"] == "success"])
     assert report["breakers"] == {"inventory_lookup": {"state": "closed", "opened": 2}}
     assert any("seawall_refusals_total" in line for line in report["metrics"])
 

@@ -36,12 +36,12 @@ async def test_the_report_is_made_of_what_the_recorders_say() -> None:
     found, _ = await _reported()
 
     assert [
-        (one["tool"], one["calls"], one["failed"], one["refused"]) for one in found["usage"]
+        (one["tool"], one["calls"], one["failed"], one["denied"]) for one in found["usage"]
     ] == [
         ("broken", 2, 1, 1),
         ("fine", 1, 0, 0),
     ]
-    assert found["spans"] == {"ok": 1, "fail": 1, "denied": 1, "skipped": 0}
+    assert found["spans"] == {"success": 1, "failed": 1, "denied": 1, "skipped": 0}
     assert found["breakers"] == {"broken": {"state": "open", "opened": 1}}
     assert 'seawall_breaker_state{state="open",tool="broken"} 1.0' in found["metrics"]
     assert found["layers"]["breaker"] == {"acted": False, "did": {"opened": 1, "refused": 1}}

@@ -173,6 +173,8 @@ async def test_usage_and_spans_are_shown_without_arguments() -> None:
 
     assert usage.json()["tools"][0]["successes"] == 1
     assert traces.json()["spans"][0]["outcome"] == "success"
+    counts = {"success": 1, "failed": 0, "denied": 0, "skipped": 0}
+    assert traces.json()["histogram"] == counts
     assert "123456" not in usage.text + traces.text
 
 

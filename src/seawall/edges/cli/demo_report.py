@@ -32,15 +32,15 @@ def report(
             {
                 "tool": name,
                 "calls": usage.invocations,
-                "ok": usage.successes,
+                "success": usage.successes,
                 "failed": usage.failures,
-                "refused": usage.refusals,
+                "denied": usage.refusals,
                 "mean_ms": None if usage.mean_s is None else round(usage.mean_s * 1000, 1),
             }
             for name, usage in pipeline.usage.snapshot().items()
             if usage.invocations
         ],
-        "spans": pipeline.trace.histogram(),
+        "spans": pipeline.trace.outcomes(),
         "breakers": _breakers(pipeline),
         "metrics": _metrics(pipeline),
         "service": {
@@ -78,7 +78,7 @@ def _metrics(pipeline: Pipeline) -> list[str]:
 def write_report(found: dict[str, Any], paper: Paper) -> None:
     """Write the report for a reader; the last line says whether all seven layers acted."""
     _title(paper, "Usage")
-    columns = ("tool", "calls", "ok", "failed", "refused", "mean ms")
+    columns = ("tool", "calls", "success", "failed", "denied", "mean ms")
     rows = [[_cell(value) for value in row.values()] for row in found["usage"]]
     paper.table(columns, rows)
     _title(paper, "Spans, one for each attempt or refusal")

@@ -97,7 +97,7 @@ class Views:
         found = trace.spans(limit, tool=tool, call_id=call_id)
         return {
             "spans": [span_body(span) for span in found],
-            "histogram": trace.histogram(),
+            "histogram": trace.outcomes(),
             "dropped": trace.dropped,
             **self._whose,
         }
