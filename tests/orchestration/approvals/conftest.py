@@ -48,7 +48,9 @@ class Place:
         settings = options.pop("settings", {})
         state = None
         if self.url is not None:
-            state = open_state(self.url, clock=self.clock, key=options.pop("key", None))
+            state = open_state(
+                self.url, clock=self.clock, key=options.pop("key", None), timeout_s=60
+            )
             self.states.append(state)
         made = Pipeline(
             self.tools if tools is None else tools,

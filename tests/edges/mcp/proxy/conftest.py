@@ -239,6 +239,7 @@ class Refusing:
     def __init__(self) -> None:
         self.status = 500
         self.body = b"no"
+        """An id in it that is "the same" is that of the call."""
         self.ran = 0
         self.port = 0
         self.more = ""
@@ -273,7 +274,7 @@ class Refusing:
         method = asked.get("method", "")
         if method == "tools/call":
             self.ran += 1
-            return self.status, self.body
+            return self.status, self.body.replace(b'"the same"', json.dumps(asked["id"]).encode())
         if method not in results:
             return 202, b""
         said = {"jsonrpc": "2.0", "id": asked["id"], "result": results[method]}

@@ -272,12 +272,12 @@ async def test_a_person_is_asked_on_the_stream_of_the_call(
     assert [text_of(a) for a in answers] == ["removed it"]
 
 
-async def asked_and_answered(web: Web, decision: str) -> tuple[list[str], Any]:
+async def asked_and_answered(web: Web, decision: str, call_id: int = 7) -> tuple[list[str], Any]:
     """Call `pay`; gives what the person was asked, all of it answered so, and the result."""
     sent = {**ACCEPT, **web.headers}
     asked: list[str] = []
     said: Any = None
-    call = request("tools/call", {"name": "pay", "arguments": {}}, 7)
+    call = request("tools/call", {"name": "pay", "arguments": {}}, call_id)
     async with web.http.stream("POST", web.url, json=call, headers=sent) as stream:
         async for line in stream.aiter_lines():
             found = line.removeprefix("data: ")
@@ -297,17 +297,17 @@ async def test_clients_that_a_server_gives_one_session_are_asked_each_for_itself
     refusing.more = "Mcp-Session-Id: the-same\r\n"
     refusing.hints = {"destructiveHint": True}
     refusing.status = 200
-    refusing.body = b'{"jsonrpc":"2.0","id":7,"result":{"content":[]}}'
+    refusing.body = b'{"jsonrpc":"2.0","id":"the same","result":{"content":[]}}'
     port = served.before(refusing.port)
     careless, careful, late = webs(port), webs(port), webs(port)
     await careless.open(elicitation={})
     await careful.open(elicitation={})
 
     first, _ = await asked_and_answered(careless, "session")
-    again, _ = await asked_and_answered(careless, "deny")
+    again, _ = await asked_and_answered(careless, "deny", 8)
     other, refused = await asked_and_answered(careful, "deny")
     await late.open(elicitation={})
-    still, _ = await asked_and_answered(careless, "deny")
+    still, _ = await asked_and_answered(careless, "deny", 9)
     new, _ = await asked_and_answered(late, "deny")
 
     assert [len(asked) for asked in (first, again, still)] == [1, 0, 0]
