@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from seawall.contract.annotations import Annotations, Risk
 from seawall.contract.failure import Failure, FailureCode, Issue
+from seawall.contract.sentences import joined
 from seawall.contract.tool import Tool
 from seawall.orchestration.outcome import NOT_EXECUTED, BatchOutcome
 from seawall.orchestration.step_runner import StepRunner
@@ -125,7 +126,7 @@ def _refused(*issues: Issue, code: FailureCode = FailureCode.INVALID_ARGUMENT) -
     at = next((part for issue in issues if (part := issue.path.split("/"))[2:3]), ["", "", ""])
     refusal = Failure(
         code=code,
-        message="; ".join(issue.message for issue in issues[:4]),
+        message=joined(issue.message for issue in issues[:4]),
         layer="batch",
         issues=tuple(issue for issue in issues if issue.path),
         may_have_run=False,

@@ -25,6 +25,7 @@ from seawall.contract.annotations import Annotations, Risk
 from seawall.contract.errors import ConfigurationError, Fault
 from seawall.contract.failure import Failure, FailureCode, Issue
 from seawall.contract.result import ToolResult
+from seawall.contract.sentences import joined
 from seawall.contract.shortcut import Shortcut
 from seawall.contract.tool import Tool
 from seawall.orchestration.batch import ANSWERS_S, DEFAULT_BUDGET_S
@@ -278,7 +279,7 @@ class Shortcuts:
         self._refresh(compiled)
         issues = compiled.faults(arguments)
         if issues:
-            said = "; ".join(issue.message for issue in issues)
+            said = joined(issue.message for issue in issues)
             return _invalid(said, *issues)
         frame = self._runner.front.frame_of(context)
         outcome = await self._runner.composite(

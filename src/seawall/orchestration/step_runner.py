@@ -12,6 +12,7 @@ import msgspec
 
 from seawall.contract.failure import Failure, FailureCode, Issue
 from seawall.contract.result import ToolResult
+from seawall.contract.sentences import joined
 from seawall.layers.risk_gate import APPROVED
 from seawall.orchestration.consent import Asked, Asking, Composite, Consent, Refused
 from seawall.orchestration.front import Frame, Front
@@ -281,11 +282,13 @@ def _failure_of(result: ToolResult) -> Failure:
 def _refusal(faults: Sequence[tuple[int, Failure]], tools: Sequence[str]) -> Failure:
     """One failure for all faulty steps; nothing was run."""
     first = faults[0][1]
-    said = "; ".join(
+    parts = [
         f"step {index} ({tools[index][:80]}): {failure.message}"
         for index, failure in faults[:MAX_SAID]
-    )
-    more = f"; and {len(faults) - MAX_SAID} more steps" if len(faults) > MAX_SAID else ""
+    ]
+    if len(faults) > MAX_SAID:
+        parts.append(f"and {len(faults) - MAX_SAID} more steps")
+    said = joined(parts)
     issues = (
         Issue(f"/steps/{index}/arguments{issue.path}", issue.message, issue.keyword)
         for index, failure in faults
@@ -293,7 +296,7 @@ def _refusal(faults: Sequence[tuple[int, Failure]], tools: Sequence[str]) -> Fai
     )
     return msgspec.structs.replace(
         first,
-        message=f"no step was run. {said[0].upper()}{said[1:]}{more}",
+        message=f"no step was run. {said[0].upper()}{said[1:]}",
         layer=first.layer or "batch",
         issues=tuple(issues),
         may_have_run=False,

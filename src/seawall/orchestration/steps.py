@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from seawall.contract.failure import Issue
+from seawall.contract.sentences import joined
 from seawall.orchestration.template import Template, TemplateFault, document
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class StepsFault(ValueError):  # noqa: N818  # a fault of what was sent, not of 
     """Steps that cannot be used; `issues` say all that is wrong, and where."""
 
     def __init__(self, *issues: Issue) -> None:
-        super().__init__("; ".join(issue.message for issue in issues))
+        super().__init__(joined(issue.message for issue in issues))
         self.issues = issues
 
 

@@ -19,6 +19,7 @@ import msgspec
 
 from seawall.contract.failure import Issue
 from seawall.contract.pointer import escaped
+from seawall.contract.sentences import joined
 from seawall.pipeline.arguments.reading.bounds import out_of_bounds
 from seawall.pipeline.arguments.reading.text import ArgumentTextFault, read
 
@@ -44,7 +45,7 @@ class TemplateFault(ValueError):  # noqa: N818  # a fault of the template, not o
     """A template that cannot be used, or not with these values; `issues` say where and why."""
 
     def __init__(self, *issues: Issue, reason: str = "argument_invalid") -> None:
-        super().__init__("; ".join(issue.message for issue in issues))
+        super().__init__(joined(issue.message for issue in issues))
         self.issues = issues
         self.reason = reason
 

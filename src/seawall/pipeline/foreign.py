@@ -16,6 +16,8 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, quote_plus
 
+from seawall.contract.sentences import joined
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
@@ -295,7 +297,7 @@ def leaves(error: BaseException, *, depth: int = 8) -> list[BaseException]:
 def described(error: BaseException, secrets: Iterable[str] = ()) -> str:
     """Say an exception safely: type and first line, of the leaves if it is a group."""
     secrets = tuple(secrets)
-    said = "; ".join([_with_type(leaf, type_name(leaf), secrets) for leaf in leaves(error)[:4]])
+    said = joined(_with_type(leaf, type_name(leaf), secrets) for leaf in leaves(error)[:4])
     return said if len(said) <= 2 * MAX_MESSAGE else said[: 2 * MAX_MESSAGE - 1] + "…"
 
 

@@ -14,8 +14,9 @@ from typing import Any, overload
 
 from seawall.contract.annotations import Annotations, Risk
 from seawall.contract.errors import ConfigurationError, Fault
-from seawall.contract.failure import Failure, FailureCode, Issue, ToolFailed
+from seawall.contract.failure import Failure, FailureCode, Issue, ToolFailed, dotted
 from seawall.contract.pointer import escaped
+from seawall.contract.sentences import joined
 from seawall.contract.tool import ImpliedCheck, Tool
 from seawall.pipeline.context import ToolContext
 from seawall.registry.implied import Bound, binding
@@ -123,10 +124,9 @@ class _Signature:
         if type(arguments) is not Bound:
             found, issues = self._check(arguments)
             if found is None:
-                said = "; ".join(f"{issue.path[1:] or 'root'}: {issue.message}" for issue in issues)
-                raise ToolFailed(
-                    Failure(code=FailureCode.INVALID_ARGUMENT, message=said, issues=issues)
-                )
+                parts = (f"{dotted(issue.path) or 'root'}: {issue.message}" for issue in issues)
+                code, said = FailureCode.INVALID_ARGUMENT, joined(parts)
+                raise ToolFailed(Failure(code=code, message=said, issues=issues))
             arguments = found
         return arguments if self._context is None else {**arguments, self._context: context}
 

@@ -14,6 +14,7 @@ from typing import Any, Literal, Protocol, TypeVar, overload
 
 from seawall.contract.annotations import Risk
 from seawall.contract.errors import ConfigurationError, Fault
+from seawall.contract.sentences import joined
 from seawall.contract.tool import Tool
 from seawall.pipeline.schemas import Schemas, schemas_of
 from seawall.registry.declarations import SHAPES, Shape, declaration
@@ -137,7 +138,7 @@ class Registry:
         # Before anything is changed: a chain that cannot be composed keeps the tool out.
         if schemas is None:
             self._tell_removed(tool.name)
-            self._quarantined[tool.name] = "; ".join(str(fault) for fault in broken)[:1_000]
+            self._quarantined[tool.name] = joined(str(fault) for fault in broken)[:1_000]
             self._schemas.pop(tool.name, None)
         else:
             self._admit(tool, schemas)

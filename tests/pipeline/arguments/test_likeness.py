@@ -16,6 +16,10 @@ NAMES = ["limit", "path", "max_results", "mode"]
         ("Limit", "limit"),
         ("maxResults", "max_results"),
         ("max-results", "max_results"),
+        ("lim", "limit"),
+        ("file_path", "path"),
+        ("results", "max_results"),
+        ("li", None),
         ("colour", None),
         ("", None),
         ("x" * 5000, None),
@@ -23,6 +27,11 @@ NAMES = ["limit", "path", "max_results", "mode"]
 )
 def test_the_nearest_name_is_found_if_it_is_near(name: str, found: str | None) -> None:
     assert nearest(name, NAMES) == found
+
+
+def test_what_may_shorten_several_names_means_none_of_them() -> None:
+    assert nearest("id", ["customer_id", "warehouse_id"]) is None
+    assert nearest("qty", ["quantity", "quality_of_it"]) is None
 
 
 def test_no_name_is_near_to_nothing() -> None:

@@ -32,8 +32,9 @@ from seawall.contract.content import (
     TextContent,
 )
 from seawall.contract.errors import ConfigurationError, Fault
-from seawall.contract.failure import Failure, FailureCode, Issue, ToolFailed
+from seawall.contract.failure import Failure, FailureCode, Issue, ToolFailed, dotted
 from seawall.contract.result import ToolResult
+from seawall.contract.sentences import joined
 from seawall.contract.tool import Check, Tool
 from seawall.edges.adapters._bridge import Approvals, Bridge, Original, Sending, SessionOf
 from seawall.edges.adapters._data_urls import bytes_of, unreadable
@@ -215,7 +216,7 @@ async def _validated(
         )
     except ValidationError as error:
         issues = _issues(error)
-        said = "; ".join(f"{issue.path[1:] or 'root'}: {issue.message}" for issue in issues)
+        said = joined(f"{dotted(issue.path) or 'root'}: {issue.message}" for issue in issues)
         failure = Failure(code=FailureCode.INVALID_ARGUMENT, message=said, issues=issues)
         raise ToolFailed(failure) from error
     if tool.args_validator_func is not None:

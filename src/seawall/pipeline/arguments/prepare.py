@@ -15,6 +15,7 @@ from seawall.contract.content import TextContent
 from seawall.contract.failure import Failure, FailureCode, Issue, dotted
 from seawall.contract.pointer import escaped
 from seawall.contract.result import ToolResult
+from seawall.contract.sentences import joined
 from seawall.contract.tool import ImpliedCheck
 from seawall.pipeline.arguments.careful.careful import Careful
 from seawall.pipeline.arguments.compiled import CompiledSchema, compile_schema
@@ -320,11 +321,12 @@ class Preparing:
             self._count(LAYER, "shadow_refused")
             call.note(f"{LAYER}:would_refuse:{reason}")
             return None
-        shown = "; ".join(f"{dotted(i.path) or 'root'}: {i.message}" for i in issues[:MAX_SAID])
-        more = f"; and {len(issues) - MAX_SAID} more" if len(issues) > MAX_SAID else ""
+        shown = [f"{dotted(i.path) or 'root'}: {i.message}" for i in issues[:MAX_SAID]]
+        if len(issues) > MAX_SAID:
+            shown.append(f"and {len(issues) - MAX_SAID} more")
         failure = Failure(
             code=FailureCode.INVALID_ARGUMENT,
-            message=f"the arguments of {tool} do not fit: {shown}{more}",
+            message=f"the arguments of {tool} do not fit: {joined(shown)}",
             reason=reason,
             layer=LAYER,
             may_have_run=None if call.started else False,

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from seawall.contract.pointer import escaped
 from seawall.pipeline.arguments.faults import wording
 from seawall.pipeline.arguments.faults.alternative import is_same
+from seawall.pipeline.arguments.faults.misnamed import Misnamed
+from seawall.pipeline.arguments.schema.redaction import declared_names
 
 if TYPE_CHECKING:
     from seawall.contract.failure import Issue
@@ -69,7 +71,10 @@ class Union:
         tags = [known for branch in branches for known in branch.alternative.tags[tag]]
         below = f"{path}/{escaped(tag)}"
         if tag not in value:
-            self._finder.tell(below, f"missing; expected {wording.one_of(tags)}", "required")
+            known = declared_names(place for branch in branches for place in branch.together)
+            said = f"missing; expected {wording.one_of(tags)}"
+            said += Misnamed(self._finder, value, path, known).instead_of(tag)
+            self._finder.tell(below, said, "required")
         elif not any(is_same(value[tag], known) for known in tags):
             self._tell_choices(tags, value[tag], below, self._keyword)
         else:

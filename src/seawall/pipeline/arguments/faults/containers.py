@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from seawall.contract.pointer import escaped
 from seawall.pipeline.arguments.faults import wording
+from seawall.pipeline.arguments.faults.misnamed import Misnamed
 from seawall.pipeline.arguments.schema.documents import mapping
 from seawall.pipeline.arguments.schema.redaction import declared, declared_names
 
@@ -31,6 +32,7 @@ class Members:
         self._value = value
         self._path = path
         self._declared = mapping(spot.node, "properties")
+        self._misnamed: Misnamed | None = None
 
     def look(self) -> None:
         """Tell the faults: what is declared in its order, then what is not."""
@@ -79,7 +81,15 @@ class Members:
 
     def _missing(self, name: str, wanted: str) -> None:
         said = f"missing; {wanted}" if wanted else "missing"
-        self._finder.tell(self._below(name), said, "required")
+        self._finder.tell(self._below(name), said + self._instead_of(name), "required")
+
+    def _instead_of(self, name: str) -> str:
+        if self._node.get("additionalProperties") is False:
+            return ""  # what came under another name is told as a fault of its own
+        if self._misnamed is None:
+            known = self._declared | self._spot.required
+            self._misnamed = Misnamed(self._finder, self._value, self._path, known)
+        return self._misnamed.instead_of(name)
 
     def _others(self) -> None:
         patterns = mapping(self._node, "patternProperties")
@@ -121,6 +131,7 @@ class Members:
         for name in names:
             if name not in self._value:
                 said = f"missing; required when {wording.name(trigger)} is given"
+                said += self._instead_of(name)
                 self._finder.tell(self._below(name), said, "dependentRequired")
 
     def _part(self, name: str, *steps: str) -> None:

@@ -23,12 +23,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seawall.pipeline.arguments.faults.survey import Spot, Survey
+    from seawall.pipeline.arguments.schema.documents import Place
     from seawall.pipeline.arguments.schema.redaction import Secrecy
 
 ISSUES_AT_MOST = 100
 _PLACES_AT_MOST = 1_000
 _CHECKS_AT_MOST = 15_000
 _LEVELS_AT_MOST = 100
+_COMPARISONS_AT_MOST = 20
 _LONGEST_MESSAGE = 500
 _UNFIT = "does not fit the schema"
 
@@ -38,6 +40,7 @@ class Finder(Looking):
 
     __slots__ = (
         "_checks",
+        "_comparisons",
         "_issues",
         "_known",
         "_open",
@@ -51,6 +54,7 @@ class Finder(Looking):
         self.survey = survey
         self._visits = _PLACES_AT_MOST
         self._checks = _CHECKS_AT_MOST
+        self._comparisons = _COMPARISONS_AT_MOST
         self._open: set[tuple[Spot, str]] = set()
         self._value: Any = None
         self._known: dict[str, tuple[Secrecy, Any]] = {}
@@ -126,6 +130,15 @@ class Finder(Looking):
         """Whether a name matches a pattern."""
         self._checks -= 1
         return self.survey.matches(pattern, name)
+
+    def may_compare(self) -> bool:
+        """Take one of the comparisons of names that a value may cost; say whether any was left."""
+        self._comparisons -= 1
+        return self._comparisons >= 0
+
+    def places_at(self, path: str) -> Sequence[Place]:
+        """Give all nodes of the schema that may speak of the value at a path."""
+        return self._secrecy_at(path)[0].places
 
     def is_secret(self, path: str) -> bool:
         """Whether the value at a path must not be shown."""

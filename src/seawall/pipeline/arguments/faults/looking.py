@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
     from seawall.contract.failure import Issue
     from seawall.pipeline.arguments.faults.survey import Spot, Survey
+    from seawall.pipeline.arguments.schema.documents import Place
 
 
 class Looking(Protocol):
@@ -40,6 +41,12 @@ class Looking(Protocol):
 
     def matches(self, pattern: str, name: str) -> bool:
         """Whether a name matches a pattern."""
+
+    def may_compare(self) -> bool:
+        """Take one of the comparisons of names that a value may cost; say whether any was left."""
+
+    def places_at(self, path: str) -> Sequence[Place]:
+        """Give all nodes of the schema that may speak of the value at a path."""
 
     def is_secret(self, path: str) -> bool:
         """Whether the value at a path must not be shown."""
