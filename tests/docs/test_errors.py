@@ -32,7 +32,7 @@ SAYS = re.compile(
     r"|pip install|instead|at most|one of|split|save|lower|raise|remove|add|close|share|send"
     r"|flatten|describe|fewer|wants|expected|allowed|name|exclude|put|cut|take|keeps?|run"
     r"|call_sync|had|asked for"
-    r"|connected|is the most|are enough|may be above|lists those|those are)\b"
+    r"|did you mean|connected|is the most|are enough|may be above|lists those|those are)\b"
     r"|[:;] ?[^:;]*\{\}$|\{\} \{\}$|is named with|^\{\}, not \{\}$|^(?:\{\}[ .]?)+(?:raised )?\{\}$"
 )
 """Words that say what is wanted; or, after a colon, what whoever found the fault says of it."""
@@ -121,6 +121,28 @@ def test_every_text_says_what_is_wanted_or_hands_on_what_was_found() -> None:
     bare = [f"{said.where}: {said.text}" for said in told() if not SAYS.search(said.text)]
 
     assert bare == []
+
+
+def test_words_that_were_handed_on_are_joined_so_that_no_semicolon_follows_a_sentence() -> None:
+    bare = [
+        f"{path.relative_to(SOURCE)}:{node.lineno}"
+        for path in sorted(SOURCE.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.JoinedStr) and any(map(_is_bare, node.values, node.values[1:]))
+    ]
+
+    assert bare == []
+
+
+def _is_bare(before: ast.expr, after: ast.expr) -> bool:
+    """Whether words from elsewhere, which may be a sentence, are followed by a semicolon."""
+    return (
+        isinstance(before, ast.FormattedValue)
+        and isinstance(before.value, ast.Attribute)
+        and before.value.attr in {"reason", "message", "guidance", "_why"}
+        and isinstance(after, ast.Constant)
+        and str(after.value).startswith(";")
+    )
 
 
 @pytest.mark.parametrize("code", FailureCode)

@@ -61,7 +61,11 @@ def test_words_that_models_use_instead_are_taken() -> None:
         ([{"tool": " "}], "/steps/0/tool", "must name its tool"),
         ([{"tool": 5}], "/steps/0/tool", "must name its tool"),
         ([{"tool": "a", "input": {}}], "/steps/0/input", "takes tool and arguments, nothing else"),
-        ([{"tool": "a", "name": "b"}], "/steps/0/name", "has it twice"),
+        (
+            [{"tool": "a", "name": "b"}],
+            "/steps/0/name",
+            "has tool twice, once as 'name'; leave one out",
+        ),
         ([{"tool": "a", "arguments": [1]}], "/steps/0/arguments", "must be a JSON object"),
         ([{"tool": "a", "arguments": {"x": ["{0}"]}}], "/steps/0/arguments/x/0", "step 0 (a)"),
         ([{"tool": "a", "arguments": {"x": float("nan")}}], "/steps/0/arguments/x", "NaN"),

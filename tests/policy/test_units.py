@@ -33,13 +33,31 @@ def test_a_duration_is_a_number_of_seconds_or_has_a_unit(raw: Any, seconds: floa
 
 @pytest.mark.parametrize(
     "raw",
-    ["30", "30 sec", "s", "", "1h30m", "-1s", "30S", "1e3s", "½s", "٣s", True, None, [], {}, [30]],
+    ["30", "30 d", "s", "", "1h30m", "-1s", "30KiB", "1e3s", "½s", "٣s", True, None, [], {}, [30]],
 )
 def test_what_is_no_duration_is_refused_with_the_units_there_are(raw: Any) -> None:
     with pytest.raises(
         ValueError, match=r"it takes a number of seconds, or one with a unit, as 30s"
     ):
         units.duration(raw)
+
+
+@pytest.mark.parametrize(
+    ("reader", "raw", "meant"),
+    [
+        (units.duration, "30 sec", "30s"),
+        (units.duration, "5min", "5m"),
+        (units.duration, "1.5 Hours", "1.5h"),
+        (units.duration, "30S", "30s"),
+        (units.size, "256kb", "256KiB"),
+        (units.size, "1 MB", "1MiB"),
+    ],
+)
+def test_a_unit_as_others_write_it_is_told_as_it_is_written_here(
+    reader: units.Reader, raw: str, meant: str
+) -> None:
+    with pytest.raises(ValueError, match=rf"; did you mean {meant}\? \(units: "):
+        reader(raw)
 
 
 @pytest.mark.parametrize("raw", [float("inf"), float("-inf"), float("nan"), 10**400, -(10**13)])

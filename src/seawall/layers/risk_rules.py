@@ -20,6 +20,7 @@ from seawall.contract.annotations import Risk
 from seawall.contract.decision import Action, Decision
 from seawall.contract.errors import ConfigurationError, Fault
 from seawall.contract.pointer import steps_of
+from seawall.contract.sentences import joined
 from seawall.layers.argument_values import (
     HostPattern,
     PathPattern,
@@ -193,6 +194,9 @@ class RuledPolicy:
         return self.base.for_tool(tool, self.risk_of(tool))
 
 
+_UNSURE = "whether that is so cannot be told for sure"
+
+
 class _Check:
     """One rule, made ready."""
 
@@ -211,7 +215,7 @@ class _Check:
         if holds is None:
             answers = (rule.decide, below.action if rule.otherwise is None else rule.otherwise)
             strictest = max(answers, key=_ORDER.index)
-            return Decision(strictest, f"{self._why}; whether that is so cannot be told for sure")
+            return Decision(strictest, joined((self._why, _UNSURE)))
         if holds:
             return Decision(rule.decide, self._why)
         return None if rule.otherwise is None else Decision(rule.otherwise, f"not so: {self._why}")

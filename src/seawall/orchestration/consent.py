@@ -12,6 +12,7 @@ import msgspec
 
 from seawall.contract.decision import Action, Decision, Prepared
 from seawall.contract.result import ToolResult
+from seawall.contract.sentences import joined
 from seawall.contract.tool import Tool
 from seawall.layers.risk_gate import Gate, verdict
 
@@ -147,6 +148,6 @@ def _telling(gate: Gate, where: str) -> Gate:
         return gate
 
     def asked(prepared: Prepared, decision: Decision) -> Any:
-        return confirm(prepared, Decision(decision.action, f"{decision.reason}; {where}"))
+        return confirm(prepared, Decision(decision.action, joined((decision.reason, where))))
 
     return msgspec.structs.replace(gate, confirm=asked)

@@ -244,7 +244,7 @@ def _approve(call: Invocation) -> None:
 
 _TOO_DEEP = Failure(
     code=FailureCode.PERMISSION_DENIED,
-    message="tools call each other too deep here; call this one by itself",
+    message="tools call each other too deeply here; call this one by itself",
     reason="denied_by_policy",
     layer="pipeline",
     may_have_run=False,

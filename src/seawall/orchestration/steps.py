@@ -106,8 +106,10 @@ def _keys(item: dict[str, Any], index: int) -> dict[str, Any]:
     for key, value in item.items():
         known = _ALSO.get(key, key)
         if known not in ("tool", "arguments") or known in found:
-            said = "has it twice" if known in found else "takes tool and arguments, nothing else"
-            raise TemplateFault(Issue(f"/{key[:80]}", f"step {index} {said}; {key[:80]!r} is odd"))
+            said = f"has {key[:80]!r}; it takes tool and arguments, nothing else"
+            if known in found:
+                said = f"has {known} twice, once as {key[:80]!r}; leave one out"
+            raise TemplateFault(Issue(f"/{key[:80]}", f"step {index} {said}"))
         found[known] = value
     return found
 

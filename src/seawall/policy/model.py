@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from seawall.contract.approval import WaitingRoom
 from seawall.contract.errors import ConfigurationError, Fault
+from seawall.contract.sentences import joined
 from seawall.policy.changes import Changes, Family, gives_timeout
 from seawall.policy.checks import sound_sections
 from seawall.policy.explain import Given, Rule, explained, policy_from, settle
@@ -276,7 +277,7 @@ def _composed(tool: Tool, found: Mapping[str, Given]) -> RunPolicy:
         raise ConfigurationError(
             [
                 Fault(
-                    f"{fault.message}; {_rules_of(fault.key, found)}",
+                    joined((fault.message, _rules_of(fault.key, found))),
                     key=f"the policy of {tool.name}: {fault.key}",
                 )
                 for fault in error.faults

@@ -18,6 +18,17 @@ Reader = Callable[[Any], Any]
 
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _BYTES = {"B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
+_MEANT = {
+    **dict.fromkeys(("msec", "msecs", "millisecond", "milliseconds"), "ms"),
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), "s"),
+    **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), "m"),
+    **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), "h"),
+    **dict.fromkeys(("b", "byte", "bytes"), "B"),
+    **dict.fromkeys(("k", "kb", "kib"), "KiB"),
+    **dict.fromkeys(("mb", "mib"), "MiB"),
+    **dict.fromkeys(("g", "gb", "gib"), "GiB"),
+}
+"""Units as others write them, in lower case."""
 _QUANTITY = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?) ?([A-Za-z]+)")
 _PERCENT = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,9})?")
 _LARGEST = 10**12
@@ -221,9 +232,13 @@ def shown(raw: Any) -> str:
 
 def _quantity(raw: str, units: Mapping[str, float], wanted: str) -> tuple[str, str]:
     found = _QUANTITY.fullmatch(raw.strip())
-    if found is None or found[2] not in units:
-        raise ValueError(f"is {shown(raw)}; it takes {wanted} (units: {', '.join(units)})")
-    return found[1], found[2]
+    if found is not None and found[2] in units:
+        return found[1], found[2]
+    said = f"is {shown(raw)}; it takes {wanted} (units: {', '.join(units)})"
+    meant = _MEANT.get(found[2].lower()) if found else None
+    if found and meant in units:
+        said = f"is {shown(raw)}; did you mean {found[1]}{meant}? (units: {', '.join(units)})"
+    raise ValueError(said)
 
 
 def _number(raw: Any, wanted: str) -> float:

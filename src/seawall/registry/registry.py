@@ -6,7 +6,6 @@ safe from any thread; listeners are told in the thread that registers.
 
 from __future__ import annotations
 
-import difflib
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -280,9 +279,8 @@ class Registry:
     def overview(self, by: str = "category") -> str:
         """A short list for a prompt, grouped by `category`, `family` or `risk`."""
         if by not in ("category", "family", "risk"):
-            near = difflib.get_close_matches(by, ("category", "family", "risk"), 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise ConfigurationError(f"overview by {by!r} is not known{hint}")
+            said = f"an overview is by one of category, family and risk, not by {by!r}"
+            raise ConfigurationError(said)
         groups: dict[str, list[Tool]] = {}
         for name, tool in tuple(self._tools.items()):
             if name not in self._quarantined:

@@ -85,6 +85,30 @@ def test_a_storage_that_is_handed_in_is_used() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("10/min", "10/minute"),
+        ("10 / Sec.", "10/second"),
+        ("5 requests per 2 hrs", "5 per 2 hours"),
+        ("100rpm", "100/minute"),
+        ("3 a day", "3/day"),
+        ("10/minuite", "10/minute"),
+    ],
+)
+def test_a_rate_as_others_write_it_is_told_as_it_is_written_here(text: str, meant: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"; did you mean {meant}\\?$"):
+        parse_rate(text)
+
+    assert parse_rate(meant).amount > 0
+
+
+@pytest.mark.parametrize("text", ["10/fortnight", "0/min", "10/0min", "10", "1/min; 2/s", "/min"])
+def test_a_rate_that_may_mean_anything_is_told_by_example(text: str) -> None:
+    with pytest.raises(ConfigurationError, match="like 120/minute or 10 per 2 hours"):
+        parse_rate(text)
+
+
+@pytest.mark.parametrize(
     ("name", "make", "needed"),
     [
         ("token-bucket", lambda: MemoryWindows(Hands()), "MemoryBuckets"),

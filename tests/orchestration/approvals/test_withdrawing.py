@@ -159,9 +159,9 @@ async def test_while_it_is_taken_back_nobody_can_approve_it(memory: Place) -> No
     await store_change.reached.wait()
     (batch,) = await desk.list()
 
-    with pytest.raises(ApprovalConflict, match="taken back"):
+    with pytest.raises(ApprovalConflict, match="cannot be answered: it is being withdrawn"):
         await desk.approve(batch.id)
-    with pytest.raises(ApprovalConflict, match="taken back"):
+    with pytest.raises(ApprovalConflict, match="cannot be answered: it is being withdrawn"):
         await desk.approve(batch.approvals[0].id)
 
     assert not work.done()

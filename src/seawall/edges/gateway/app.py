@@ -257,7 +257,9 @@ class Gateway:
         change = await asked.json(self.settings.max_body_bytes, _read_change)
         name, breakers = asked.part("name"), self.pipeline.breakers
         if breakers.find_state(name) is None:
-            said = f"{name[:200]!r} has no circuit: there is no such tool, or none by its policy"
+            said = (
+                f"{name[:200]!r} has no circuit: no tool has this name, or its policy gives it none"
+            )
             raise Refused(refusal(FailureCode.NOT_FOUND, "not_found", said))
         if self.settings.workers > 1 and self.pipeline.shared is None:
             raise Refused(_one_worker_alone(name, self.settings.workers))
@@ -300,7 +302,7 @@ def _one_worker_alone(name: str, workers: int) -> Answer:
     return refusal(
         FailureCode.UNSUPPORTED,
         "not_shared",
-        f"the circuit of {name} would change in one of {workers} workers alone",
+        f"the circuit of {name} was not changed: it would change in one of {workers} workers alone",
         guidance="Have the operator name a Redis under [shared] in the policy, or serve with one"
         " worker.",
     )

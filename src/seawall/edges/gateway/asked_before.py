@@ -225,7 +225,7 @@ class AskedBefore:
 def _waits(approval: str, status: ApprovalStatus, about: dict[str, str]) -> Answer:
     result = ToolResult.failed(
         FailureCode.PERMISSION_DENIED,
-        f"{about['tool']} {_SAID[status]}; the request is {approval}",
+        f"{about['tool']} {_SAID[status]}: the request is {approval}",
         reason="approval_required",
         layer="gateway",
         tool=about["tool"],

@@ -63,7 +63,9 @@ class Guard:
             raise Refused(_too_many(self._max_header_bytes))
         if repeated := asked.repeated(ONCE):
             more = ", or the address names another" if repeated == "host" else ""
-            raise Refused(bad_request(f"the header {repeated} came more than once{more}"))
+            raise Refused(
+                bad_request(f"the header {repeated} came more than once{more}; send it once")
+            )
         host = headers.get(b"host", b"")
         if host not in self._hosts:
             raise Refused(_wrong_host(host))
@@ -79,7 +81,7 @@ class Guard:
             return
         if client in (NOBODY, ANYBODY):
             raise Refused(_unauthenticated(f"this needs a bearer token with the scope {scope}"))
-        said = f"the token of {client.name} has not the scope {scope}"
+        said = f"the token of {client.name} does not have the scope {scope}"
         raise Refused(refusal(FailureCode.PERMISSION_DENIED, "scope_missing", said))
 
     def limits(self, client: Client) -> bool:
@@ -91,7 +93,7 @@ class Guard:
         taken = await self._rates.take(client.name)
         if taken is None or taken.granted:
             return
-        said = f"{client.name} may call {self._rates.said(client.name)} and called that often"
+        said = f"{client.name} may call {self._rates.said(client.name)} and has called that often"
         raise Refused(
             refusal(
                 FailureCode.RATE_LIMITED, "rate_limited", said, retry_after_s=taken.retry_after_s
@@ -106,7 +108,7 @@ class Guard:
             raise Refused(_unauthenticated("the Authorization header must say `Bearer TOKEN`"))
         found = self._tokens.client_of(token)
         if found is None:
-            raise Refused(_unauthenticated("this token is not known here"))
+            raise Refused(_unauthenticated("this gateway does not know this token"))
         return found
 
 

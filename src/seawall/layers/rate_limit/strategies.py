@@ -39,6 +39,13 @@ T = TypeVar("T", MemoryBuckets, MemoryWindows)
 _LONGEST_TEXT = 100
 _ZERO_PERIODS = re.compile(r"(?:/|per)\s*0+\s*[a-z]", re.IGNORECASE)
 _LARGEST = 10**9
+_NEARLY = re.compile(
+    r"(?P<amount>[1-9][0-9]{0,8})\s*(?:x|times|calls|requests)?\s*"
+    r"(?:(?P<short>rp[smhd])|(?:/|per|an?|each|every)\s*(?P<periods>[1-9][0-9]{0,8})?"
+    r"\s*(?P<word>[a-z]+)\.?)"
+)
+_UNITS = ("second", "minute", "hour", "day", "month", "year")
+_SHORT = {"s": "second", "m": "minute", "h": "hour", "hr": "hour", "hrs": "hour", "d": "day"}
 
 _WINDOWS: dict[str, type[RateLimiter]] = {
     "fixed-window": FixedWindowRateLimiter,
@@ -200,7 +207,29 @@ def _read(text: str) -> list[RateLimitItem]:
 
 
 def _not_one(text: object) -> ConfigurationError:
-    return _wrong("rate", f"is {_shown(text)}; give one rate, like 120/minute or 10 per 2 hours")
+    said = f"is {_shown(text)}; give one rate, like 120/minute or 10 per 2 hours"
+    meant = _meant(text) if isinstance(text, str) else None
+    return _wrong("rate", f"is {_shown(text)}; did you mean {meant}?" if meant else said)
+
+
+def _meant(text: str) -> str | None:
+    """Give the rate that a text may mean in another notation: `10/min`, `5 a second`, `100rpm`."""
+    found = _NEARLY.fullmatch(text.strip().lower()) if len(text) <= _LONGEST_TEXT else None
+    if found is None:
+        return None
+    amount, per_word, word = found["amount"], found["word"] or "", found["short"]
+    unit = _SHORT.get(word[2]) if word else _unit(per_word)
+    if unit is None:
+        return None
+    periods = found["periods"]
+    meant = f"{amount} per {periods} {unit}s" if periods else f"{amount}/{unit}"
+    return meant if len(_read(meant)) == 1 and int(amount) else None
+
+
+def _unit(word: str) -> str | None:
+    if word in _SHORT:
+        return _SHORT[word]
+    return next((unit for unit in _UNITS if len(word) > 2 and unit.startswith(word[:3])), None)
 
 
 def _own(strategy: str, storage: Storage | None, kind: type[T]) -> T | None:

@@ -373,9 +373,8 @@ class Approvals:
         if position is not None:
             await self.frozen(approval_id)
         if batch_id in self.withdrawing:
-            raise conflict(
-                await self.frozen(batch_id), ApprovalStatus.WITHDRAWN, "is being taken back"
-            )
+            frozen, why = await self.frozen(batch_id), "it is being withdrawn"
+            raise conflict(frozen, ApprovalStatus.WITHDRAWN, "cannot be answered", why)
         now = self.clock.wall()
         step = Decide(position, action, now=now, by=by[:MAX_BY], reason=reason[:MAX_REASON])
         return await self._changed(batch_id, step, event, by, reason, now)

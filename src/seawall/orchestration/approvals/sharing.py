@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from seawall.contract.approval import ApprovalConflict, ApprovalStatus, Frozen
 from seawall.contract.decision import Decision
 from seawall.contract.errors import SealBroken
+from seawall.contract.sentences import joined
 from seawall.orchestration.approvals.binding import definition_of, names_of, same_digest
 
 if TYPE_CHECKING:
@@ -123,4 +124,4 @@ def _noted(decision: Decision, known: list[Known]) -> Decision:
     if not ids:
         return decision
     said = f"an earlier run of the same call ended unknown and may have taken effect: {ids[0]}"
-    return Decision(decision.action, f"{', '.join([said, *ids[1:]])}; {decision.reason}")
+    return Decision(decision.action, joined((", ".join([said, *ids[1:]]), decision.reason)))

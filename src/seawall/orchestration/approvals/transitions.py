@@ -46,14 +46,21 @@ class Decide:
         """Give the record with the answer."""
         status = frozen.status(self._now)
         if status is not ApprovalStatus.PENDING:
-            raise conflict(frozen, status, "was answered already, or cannot be any more")
+            raise conflict(frozen, status, "cannot be answered")
         at = [place for place, call in enumerate(frozen.calls) if self._means(place, call)]
         if not at:
-            raise conflict(frozen, status, "has an answer for that call already, or needs none")
+            raise conflict(frozen, status, "cannot be answered", self._stands(frozen))
         calls = list(frozen.calls)
         for place in at:
             calls[place] = replace(calls[place], **self._answer)
         return replace(frozen, calls=tuple(calls))
+
+    def _stands(self, frozen: Frozen) -> str:
+        known = () if self._position is None else frozen.calls[self._position : self._position + 1]
+        for call in known:
+            if call.asked and call.decision is not None:
+                return f"{call.tool} has its answer already: {call.decision}"
+        return "that call of it needs no answer"
 
     def _means(self, place: int, call: FrozenCall) -> bool:
         is_meant = self._position is None or place == self._position
@@ -74,7 +81,7 @@ class Withdraw:
         status = frozen.status(self._now)
         waits = status in (ApprovalStatus.PENDING, ApprovalStatus.APPROVED)
         if not (waits and is_untouched(frozen)):
-            raise conflict(frozen, status, "cannot be withdrawn any more")
+            raise conflict(frozen, status, "cannot be withdrawn", _stands(frozen, status))
         return replace(frozen, withdrawn=self._now, withdrawn_by=self._by)
 
 
@@ -95,7 +102,7 @@ class Supersede:
         """Give the record withdrawn, with the id of the one that counts."""
         status = frozen.status(self._now)
         if status is not ApprovalStatus.PENDING:
-            raise conflict(frozen, status, "is not one too many any more")
+            raise conflict(frozen, status, "cannot be replaced by another")
         return replace(frozen, withdrawn=self._now, instead=self._instead)
 
 
@@ -114,7 +121,7 @@ class Expire:
         waits = status in (ApprovalStatus.PENDING, ApprovalStatus.APPROVED)
         over = status is ApprovalStatus.EXPIRED
         if not is_untouched(frozen) or not (over or (waits and self._at_once)):
-            raise conflict(frozen, status, "cannot expire now")
+            raise conflict(frozen, status, "cannot expire", _stands(frozen, status))
         return frozen if frozen.expired is not None else replace(frozen, expired=self._now)
 
 
@@ -196,7 +203,7 @@ class Begin:
         call = frozen.calls[self._position]
         if call.ended is not None or (call.begun is not None and not self._again):
             status = frozen.status(self._now)
-            raise conflict(frozen, status, "has begun that call before")
+            raise conflict(frozen, status, "cannot be run", f"{call.tool} was begun before")
         return _with(frozen, self._position, begun=self._now, begun_by=self._owner)
 
 
@@ -236,10 +243,13 @@ class Settle:
         if call.begun_by != self._owner:
             _ours(frozen, self._owner)
             if call.in_doubt and self._end != UNKNOWN:
-                raise conflict(frozen, frozen.status(self._now), "has begun that call elsewhere")
+                raise self._untold(frozen, f"another has begun {call.tool}")
         if call.ended is not None and not (call.end == UNKNOWN and call.begun_by == self._owner):
-            raise conflict(frozen, frozen.status(self._now), "has the end of that call already")
+            raise self._untold(frozen, f"that of {call.tool} is kept already")
         return _with(frozen, self._position, ended=self._now, end=self._end)
+
+    def _untold(self, frozen: Frozen, why: str) -> ApprovalConflict:
+        return conflict(frozen, frozen.status(self._now), "cannot take this end of a call", why)
 
 
 class Finish:
@@ -328,10 +338,34 @@ REASONS = {
 """Why an approval in this state does not let anything run; used up, where it is not named."""
 
 
-def conflict(frozen: Frozen, status: ApprovalStatus, said: str) -> ApprovalConflict:
-    """Say what stands in the way."""
+_STANDS = {
+    ApprovalStatus.PENDING: "it waits for an answer",
+    ApprovalStatus.APPROVED: "it is approved already",
+    ApprovalStatus.DENIED: "it is denied already",
+    ApprovalStatus.EXPIRED: "its time is over; make the call again to ask anew",
+    ApprovalStatus.WITHDRAWN: "it was withdrawn; make the call again to ask anew",
+    ApprovalStatus.TAKEN: "it is being run",
+    ApprovalStatus.DONE: "it was run already; its outcome says what came of it",
+    ApprovalStatus.UNKNOWN: "it was begun, and whether it took effect is not known",
+}
+
+
+def conflict(
+    frozen: Frozen, status: ApprovalStatus, said: str, why: str | None = None
+) -> ApprovalConflict:
+    """Say what cannot be done with it, and what stands in the way: where it is, unless told."""
     reason = REASONS.get(status, "approval_used")
-    kept = f"; {frozen.instead} is kept for the same call" if frozen.instead else ""
-    return ApprovalConflict(
-        f"approval {frozen.id} is {status} and {said}{kept}", reason=reason, status=status
-    )
+    why = why or _STANDS[status]
+    if frozen.instead:
+        why = f"{frozen.instead} is kept for the same call"
+    return ApprovalConflict(f"approval {frozen.id} {said}: {why}", reason=reason, status=status)
+
+
+def _stands(frozen: Frozen, status: ApprovalStatus) -> str | None:
+    """Say what the state alone does not: that something of it has run."""
+    if status not in _BEFORE_IT_RUNS or is_untouched(frozen):
+        return None
+    return "some of it was begun before"
+
+
+_BEFORE_IT_RUNS = (ApprovalStatus.PENDING, ApprovalStatus.APPROVED, ApprovalStatus.EXPIRED)

@@ -108,7 +108,9 @@ class Relay:
 
     async def _post(self, request: Request) -> None:
         if not is_plain_json(request):
-            await request.refuse(415, "a message is sent as application/json, in UTF-8, not packed")
+            await request.refuse(
+                415, "send a message as application/json, in UTF-8, not compressed"
+            )
             return
         message = messages.read(request.body)
         if message is None:
@@ -406,7 +408,7 @@ class Relay:
         ) as response:
             response.headers = self.returned(request, response.headers)
             if response.header(b"content-encoding").lower() not in ("", "identity"):
-                raise ServerGone("the server's answer is packed, which nobody asked for")
+                raise ServerGone("the server's answer is compressed, which nobody asked for")
             yield response
 
 
