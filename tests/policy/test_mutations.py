@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from seawall.contract.annotations import Annotations
 from seawall.contract.errors import ConfigurationError, Fault
 from seawall.contract.tool import Tool
-from seawall.edges.cli.policy import plain
+from seawall.edges.cli.brief import plain
 from seawall.policy.differences import differences
 from seawall.policy.model import Policies
 from seawall.policy.ready_made import ready_made, ready_made_names
