@@ -47,11 +47,49 @@ def test_a_table_says_what_would_change() -> None:
     result = run("--policy", "tight.toml")
 
     assert result.exit_code == 0
-    first, head, row, total = result.stdout.splitlines()
+    first, head, row, total, blank, _, refused = result.stdout.splitlines()
     assert first.startswith("100 calls played, 0 refused by gates")
     assert row.split()[:4] == ["find", "100", "100→73", "0→27"]
     assert total.split()[0] == "all"
-    assert "short-circuited" in head
+    assert "refused" in head
+    assert (blank, refused.split()) == ("", ["find", "rate_limit", "0→27"])
+
+
+def test_each_layer_that_refuses_is_told_for_each_tool_and_for_all(folder: Path) -> None:
+    with (folder / "day.jsonl").open() as file:
+        lines = [json.loads(line) for line in file if line.endswith("\n")]
+    others = [{**line, "tool": "keep", "duration_ms": 700.0} for line in lines if "tool" in line]
+    text = "".join(json.dumps(line) + "\n" for line in [*lines, *others])
+    (folder / "day.jsonl").write_text(text)
+    (folder / "tight.toml").write_text(
+        '[tools.find]\nrate = "40/minute"\n[tools.keep]\nrate = false\nmax_concurrency = 1\n'
+    )
+
+    result = run("--policy", "tight.toml")
+
+    rows = [line.split() for line in result.stdout.partition("\n\n")[2].splitlines()]
+    assert rows[1:] == [
+        ["find", "rate_limit", "0→27"],
+        ["keep", "bulkhead", "0→25"],
+        ["all", "bulkhead", "0→25"],
+        ["all", "rate_limit", "0→27"],
+    ]
+
+
+def test_nothing_is_said_of_layers_where_nothing_is_refused(folder: Path) -> None:
+    (folder / "loose.toml").write_text("[tools.find]\nrate = false\n")
+
+    assert "by the layer" not in run("--policy", "loose.toml").stdout
+
+
+def test_a_family_of_all_tools_is_not_said_twice(folder: Path) -> None:
+    (folder / "family.toml").write_text('[families.everything]\nmatch = "*"\ncost = 1\n')
+
+    result = run("--policy", "family.toml")
+
+    assert "family everything" not in result.stdout
+    found = json.loads(run("--policy", "family.toml", "--json").stdout)
+    assert list(found["families"]) == ["everything"]
 
 
 def test_a_bound_that_is_exceeded_ends_with_1() -> None:

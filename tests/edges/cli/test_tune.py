@@ -68,6 +68,55 @@ def test_a_tool_of_which_little_is_known_is_named_and_its_name_stays_in_its_comm
     assert set(tomllib.loads(result.stdout)["tools"]) == {"find"}
 
 
+def test_what_is_assumed_for_lack_of_a_policy_is_told() -> None:
+    result = run()
+
+    said = "no --policy was given, so the calls are taken as recorded under default"
+    assert result.stderr == f"note: {said}\n"
+    assert f"# Note: {said}\n" in result.stdout
+    assert run("--policy", "default").stderr == ""
+
+
+def test_a_policy_that_the_calls_were_not_recorded_under_is_told(folder: Path) -> None:
+    (folder / "tight.toml").write_text('[tools.find]\nrate = "4/hour"\n')
+
+    result = run("--policy", "tight.toml")
+
+    said = "1393 of 1410 calls ended otherwise than they would under tight.toml"
+    assert result.stderr == f"note: {said}: was it recorded under that?\n"
+
+
+def test_calls_that_do_not_fit_the_policy_that_is_assumed_are_told(folder: Path) -> None:
+    text = (folder / "day.jsonl").read_text().replace("offset_s", "no_offset")
+    (folder / "day.jsonl").write_text(text)
+
+    result = run()
+
+    assert "recorded under default; " in result.stderr
+    assert "of 1410 calls ended otherwise than under that: give the one it was" in result.stderr
+
+
+def test_why_no_rate_is_proposed_is_told_in_the_file(folder: Path) -> None:
+    (folder / "own.toml").write_text('extends = "default"\n[tools.find]\nrate_key = "caller"\n')
+
+    result = run("--policy", "own.toml")
+
+    assert (
+        "# Not proposed, although there are calls enough:\n"
+        "#   find: no rate, because rate_key counts it for each caller, and a rate is proposed only"
+        " where all calls of a tool share it\n"
+    ) in result.stdout
+    assert tomllib.loads(result.stdout)
+
+
+def test_a_tool_that_nothing_is_to_be_changed_for_is_named(folder: Path) -> None:
+    run("--policy", "default", "--output", "proposed.toml")
+
+    result = run("--policy", "proposed.toml")
+
+    assert "# Nothing to change for:\n#   find\n" in result.stdout
+
+
 def test_a_file_of_ones_own_is_extended(folder: Path) -> None:
     (folder / "own.toml").write_text('[tools.find]\ntimeout_s = "3s"\n')
 

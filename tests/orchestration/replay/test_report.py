@@ -6,9 +6,11 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from seawall.contract.policy import RunPolicy
+from seawall.contract.span import Outcome
 from seawall.orchestration.replay.report import Bound, Report, simulate
 from seawall.policy.changes import Changes, Family
 from seawall.policy.model import Policies
@@ -58,6 +60,40 @@ async def test_what_happened_is_compared_with_what_would(trace: Trace) -> None:
     assert (report.total.after.calls, report.not_played) == (20, 1)
     assert (report.total.lost, report.total.newly_timed_out) == (4, 4)
     assert report.tools["read"].lost == report.tools["write"].lost == 2
+
+
+async def test_refusals_are_counted_by_the_layer_that_makes_them(trace: Trace) -> None:
+    policy = Policies(
+        RunPolicy(),
+        tools={"read": Changes(rate="4/hour"), "write": Changes(max_concurrency=1)},
+    )
+
+    for call in trace.calls:
+        call.spans[:] = [msgspec.structs.replace(span, duration_ms=60_000.0) for span in call.spans]
+
+    report = await made(trace, policy)
+
+    assert report.tools["read"].after.refused_by == {"rate_limit": 6}
+    assert report.tools["write"].after.refused_by == {"bulkhead": 5}
+    assert report.total.after.refused_by == {"rate_limit": 6, "bulkhead": 5}
+    assert report.total.before.refused_by == {}
+    assert report.export()["total"]["after"]["refused_by"] == {"rate_limit": 6, "bulkhead": 5}
+
+
+@pytest.mark.parametrize(
+    ("reason", "layer"),
+    [("rate_limited", "rate_limit"), ("circuit_open", "breaker"), ("overloaded", "bulkhead")],
+)
+async def test_where_a_trace_has_spans_alone_the_layer_is_told_by_the_reason(
+    trace: Trace, reason: str, layer: str
+) -> None:
+    span = trace.calls[0].spans[0]
+    denied = msgspec.structs.replace(span, outcome=Outcome.DENIED, reason=reason, attempt=0)
+    trace.calls[0].spans[:] = [denied]
+
+    report = await made(trace, FREE)
+
+    assert report.total.before.refused_by == {layer: 1}
 
 
 async def test_families_are_added_up_too(trace: Trace) -> None:

@@ -11,10 +11,21 @@ import pytest
 from tests.orchestration.replay import days
 
 from seawall.contract.annotations import Annotations
-from seawall.contract.span import Outcome
+from seawall.contract.policy import RunPolicy
+from seawall.contract.span import Outcome, Span
 from seawall.contract.tool import Tool
+from seawall.layers.rate_limit.strategies import parse_rate
 from seawall.orchestration.replay.simulate import Ended, Simulation, tools_of
-from seawall.orchestration.replay.tune import Tuning, cost, nice, proposed, scores, tune
+from seawall.orchestration.replay.tune import (
+    Tuning,
+    cost,
+    nice,
+    proposed,
+    rate_text,
+    scores,
+    tune,
+    withheld,
+)
 from seawall.policy.load import read_policy_file
 from seawall.policy.model import Policies
 from seawall.policy.ready_made import ready_made
@@ -22,6 +33,7 @@ from seawall.recording.trace_file import About, Recorded, Trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 BASE = ready_made("default")
 HOURS = 4
@@ -101,10 +113,9 @@ def test_a_timeout_is_above_the_tail_and_far_below_the_hangs(tuning: Tuning) -> 
 
 def test_a_rate_fits_the_flow_and_holds_the_bursts(tuning: Tuning) -> None:
     for tool in ("order_list", "order_find"):
-        rate = value_of(tuning, "rate", tool, "orders")
-        amount, seconds = int(rate.split()[0]), int(rate.split()[2])
-        assert 8 <= amount <= 24
-        assert 40 <= amount / seconds * 60 <= 90
+        rate = parse_rate(value_of(tuning, "rate", tool, "orders"))
+        assert 8 <= rate.amount <= 24
+        assert 40 <= rate.amount / rate.get_expiry() * 60 <= 90
 
 
 def test_a_breaker_opens_after_strays_and_early_in_a_run(tuning: Tuning) -> None:
@@ -194,10 +205,119 @@ def test_a_timeout_is_right_whatever_the_day(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_rate_is_right_whatever_the_day(seed: int) -> None:
-    amount, _, seconds, _ = at_once(seed, bursts)["rate"].split()
+    rate = parse_rate(at_once(seed, bursts)["rate"])
 
-    assert 8 <= int(amount) <= 24
-    assert 40 <= int(amount) / int(seconds) * 60 <= 90
+    assert 8 <= rate.amount <= 24
+    assert 40 <= rate.amount / rate.get_expiry() * 60 <= 90
+
+
+@pytest.mark.parametrize(
+    ("burst", "per_second", "text"),
+    [
+        (5, 5.0, "5/second"),
+        (50, 1.0, "60/minute"),
+        (60, 1.0, "60/minute"),
+        (5, 0.001, "5/hour"),
+        (6, 1e-6, "6/day"),
+        # A plain period would hold a burst, or let calls through, many times as much as is meant.
+        (17, 1.0, "17 per 15 seconds"),
+        (989, 6.03, "990 per 2 minutes"),
+        (40, 0.002, "44 per 6 hours"),
+    ],
+)
+def test_a_rate_is_written_as_people_write_it(burst: int, per_second: float, text: str) -> None:
+    assert rate_text(burst, per_second) == text
+
+
+@pytest.mark.parametrize("burst", [5, 17, 99, 989, 12_345])
+@pytest.mark.parametrize("per_second", [0.0003, 0.01, 0.9, 1.0, 6.03, 40.0, 900.0])
+def test_a_written_rate_holds_the_burst_and_the_flow_and_is_hardly_looser(
+    burst: int, per_second: float
+) -> None:
+    rate = parse_rate(rate_text(burst, per_second))
+    flow = rate.amount / rate.get_expiry()
+
+    assert rate.amount >= burst
+    assert flow >= per_second
+    # Unless a second is too long, or a day too short, for the two to go together.
+    if 1 <= burst / per_second <= 86_400:
+        assert rate.amount / burst * flow / per_second <= 2.5
+
+
+def of_find(count: int, refused: int = 0) -> list[Recorded]:
+    return [
+        Recorded(
+            tool="find",
+            call_id=f"c{number}",
+            arrival_s=number * 0.1,
+            spans=[span_of(number, "rate_limited" if number < refused else "")],
+        )
+        for number in range(count)
+    ]
+
+
+def span_of(number: int, reason: str) -> Span:
+    outcome = Outcome.DENIED if reason else Outcome.SUCCESS
+    return Span(f"c{number}", "find", 0 if reason else 1, 0.0, 10.0, outcome, reason)
+
+
+@pytest.mark.parametrize(
+    ("policy", "duration", "said"),
+    [
+        (RunPolicy(), None, []),
+        (RunPolicy(rate_key=("tool", "caller")), None, ["rate_key counts it for each tool and"]),
+        (RunPolicy(cost=2), None, ["no rate, because a call takes 2 of it (cost)"]),
+        (RunPolicy(), 5.0, ["no timeout_s, because its duration decides"]),
+        (RunPolicy(rate_key=("global",)), 5.0, ["no rate", "no timeout_s"]),
+    ],
+)
+def test_what_is_not_proposed_is_told_with_the_reason(
+    policy: RunPolicy, duration: float | None, said: list[str]
+) -> None:
+    tool = Tool("find", "", {}, nothing, duration=duration)
+
+    found = withheld(tool, policy, of_find(300))
+
+    assert len(found) == len(said)
+    assert all(part in one for one, part in zip(found, said, strict=True))
+
+
+def test_how_many_a_rate_refused_is_told_where_none_is_proposed() -> None:
+    (found,) = withheld(
+        Tool("find", "", {}, nothing), RunPolicy(rate_key=("caller",)), of_find(400, refused=179)
+    )
+
+    assert found.endswith("; 179 of its 400 calls were refused by it")
+
+
+def test_too_few_attempts_of_many_calls_are_told() -> None:
+    (found,) = withheld(Tool("find", "", {}, nothing), RunPolicy(), of_find(240, refused=179))
+
+    assert found == "no timeout_s, because it needs 200 attempts, not 61"
+
+
+def test_a_trace_that_was_recorded_under_another_policy_is_seen(tmp_path: Path) -> None:
+    tight, loose = tmp_path / "tight.toml", tmp_path / "loose.toml"
+    tight.write_text('[tools.find]\nrate = "40/minute"\n')
+    loose.write_text("[tools.find]\nrate = false\n")
+    trace = Trace(calls=of_find(300))
+
+    assert tune(trace, loose).unlike == 0
+    found = tune(trace, tight)
+    assert (found.played, found.unlike) == (300, 241)
+
+
+def test_a_tool_of_which_enough_is_known_and_nothing_is_to_be_changed_is_named(
+    tmp_path: Path,
+) -> None:
+    fitting = tmp_path / "fitting.toml"
+    fitting.write_text('[tools.find]\nrate = "5/second"\nmax_concurrency = 4\n')
+    loose = tmp_path / "loose.toml"
+    loose.write_text("[tools.find]\nrate = false\nmax_concurrency = false\n")
+    trace = Trace(calls=of_find(300))
+
+    assert tune(trace, fitting).fitting == ("find",)
+    assert tune(trace, loose).fitting == ()
 
 
 @pytest.mark.parametrize("seed", SEEDS)

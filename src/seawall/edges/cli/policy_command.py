@@ -191,11 +191,13 @@ def tune_policy(
     *,
     trace: TraceOption,
     policy: Annotated[
-        str,
+        str | None,
         typer.Option(
-            "--policy", metavar="FILE", help="The policy that was recorded under, to be changed."
+            "--policy",
+            metavar="FILE",
+            help="The policy that was recorded under, to be changed; without it, default.",
         ),
-    ] = "default",
+    ] = None,
     registry: RegistryOption = None,
     seed: SeedOption = 0,
     output: Annotated[

@@ -16,7 +16,7 @@ from seawall.recording.shown import one_line
 from seawall.recording.trace_file import read_trace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from seawall.contract.tool import Tool
     from seawall.edges.cli.paper import Paper
@@ -25,9 +25,10 @@ if TYPE_CHECKING:
     from seawall.recording.trace_file import Trace
 
 COLUMNS = (
-    *("", "calls", "answered", "refused", "short-circuited", "timed out", "retries"),
+    *("", "calls", "answered", "refused", "timed out", "retries"),
     *("saved", "lost", "seconds added"),
 )
+REFUSED = ("refused", "by the layer", "calls")
 
 DIFFERENCES = ("call", "tool", "arrived", "was", "simulated", "boundary", "ms from it", "follows")
 
@@ -108,23 +109,49 @@ def _bounds(given: Mapping[str, str | None]) -> Iterable[Bound]:
 def write(report: Report, paper: Paper) -> None:
     """Write a report for a reader: before, an arrow, after."""
     total = report.total
-    paper.text(
+    paper.line(
         f"{total.after.calls} calls played, {report.not_played} refused by gates and left out;"
         f" {total.changed} would end otherwise than under {report.against}."
     )
     if report.against == "the baseline":
-        paper.text(f"The simulated baseline differs from what happened in {report.unlike} calls.")
+        paper.line(f"The simulated baseline differs from what happened in {report.unlike} calls.")
         _explain(report.differences, paper)
     rows = [_row(name, effect) for name, effect in sorted(report.tools.items())]
-    rows += [_row(f"family {name}", effect) for name, effect in sorted(report.families.items())]
+    rows += [
+        _row(f"family {name}", effect)
+        for name, effect in sorted(report.families.items())
+        if effect.after.calls < total.after.calls  # else it is what is said of all
+    ]
     paper.table(COLUMNS, [*rows, _row("all", total)])
+    _refusals(report, paper)
     if total.after.shadow_refused or total.before.shadow_refused:
-        paper.text(
+        paper.line(
             f"In shadow mode {total.after.shadow_refused} refusals would be noted"
             f" (before: {total.before.shadow_refused})."
         )
     for name, said in sorted(report.unplayed.items()):
-        paper.text(f"Not simulated of {one_line(name)}: {'; '.join(map(one_line, said))}.")
+        paper.line(f"Not simulated of {one_line(name)}: {'; '.join(map(one_line, said))}.")
+
+
+def _refusals(report: Report, paper: Paper) -> None:
+    """Write which layers refuse how many calls, if any does."""
+    of_tools = [
+        (one_line(name), *row)
+        for name, effect in sorted(report.tools.items())
+        for row in _by_layer(effect)
+    ]
+    if not of_tools:
+        return
+    paper.line("")
+    several = len({row[0] for row in of_tools}) > 1
+    of_all = [("all", *row) for row in _by_layer(report.total)] if several else []
+    paper.table(REFUSED, [*of_tools, *of_all])
+
+
+def _by_layer(effect: Effect) -> Iterator[tuple[str, str]]:
+    before, after = effect.before.refused_by, effect.after.refused_by
+    for layer in sorted({*before, *after}):
+        yield one_line(layer) or "?", _change(before.get(layer, 0), after.get(layer, 0))
 
 
 def _explain(found: Iterable[Difference], paper: Paper) -> None:
@@ -153,7 +180,6 @@ def _row(name: str, effect: Effect) -> tuple[str, ...]:
         str(after.calls),
         _change(before.good, after.good),
         _change(before.refused, after.refused),
-        _change(before.short_circuited, after.short_circuited),
         _change(before.timed_out, after.timed_out),
         _change(before.retries, after.retries),
         str(effect.saved),

@@ -28,19 +28,30 @@ class TuneOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What the command line said."""
 
     traces: tuple[str, ...]
-    policy: str = "default"
+    policy: str | None = None
     registry: str | None = None
     seed: int = 0
     output: str | None = None
     as_json: bool = False
 
 
+ASSUMED = "default"
+"""What is taken as recorded under, where nobody says."""
+
+FEW = 0.01
+"""Calls that may end otherwise in a replay under the very policy that they were recorded under."""
+
+
 def run_tuning(options: TuneOptions, paper: Paper, errors: Paper) -> Exit:
     """Tune, and write what is proposed."""
-    base = policy_path(options.policy)
+    assumed = options.policy or ASSUMED
+    base = policy_path(assumed)
     trace, tools = recorded_calls(options.traces, options.registry, errors)
     tuning = tune(trace, base, tools=tools, seed=options.seed)
-    text = policy_text(tuning, _extended(options))
+    said = recorded_under(tuning, options.policy)
+    if said:
+        errors.line(said, lead="note: ")
+    text = policy_text(tuning, _extended(assumed, options.output), said)
     if options.output is not None:
         try:
             Path(options.output).write_text(text, encoding="utf-8")
@@ -55,19 +66,35 @@ def run_tuning(options: TuneOptions, paper: Paper, errors: Paper) -> Exit:
     return Exit.OK
 
 
-def _extended(options: TuneOptions) -> str:
+def recorded_under(tuning: Tuning, policy: str | None) -> str:
+    """Say what is taken as the policy of the recording, where that is not known or not likely."""
+    unlike = tuning.unlike > FEW * tuning.played
+    counted = f"{tuning.unlike} of {tuning.played} calls"
+    if policy is not None:
+        said = (
+            f"{counted} ended otherwise than they would under {policy}: was it recorded under that?"
+        )
+        return said if unlike else ""
+    said = f"no --policy was given, so the calls are taken as recorded under {ASSUMED}"
+    if not unlike:
+        return said
+    return f"{said}; {counted} ended otherwise than under that: give the one it was, with --policy"
+
+
+def _extended(policy: str, output: str | None) -> str:
     """Say how a file that is written to where it is asked for names the one it extends."""
-    if options.policy in ready_made_names() and not Path(options.policy).exists():
-        return options.policy
-    path = Path(options.policy).resolve()
-    folder = Path(options.output or "x").resolve().parent
+    if policy in ready_made_names() and not Path(policy).exists():
+        return policy
+    path = Path(policy).resolve()
+    folder = Path(output or "x").resolve().parent
     return str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path)
 
 
-def policy_text(tuning: Tuning, extends: str) -> str:
+def policy_text(tuning: Tuning, extends: str, said: str = "") -> str:
     """Write the proposals as a policy file, with the evidence in comments."""
     lines = [
         "# Proposed from recorded calls; review it before it is used.",
+        *([f"# Note: {_comment(said)}"] if said else []),
         *_effect(tuning),
         "",
         f"extends = {json.dumps(extends, ensure_ascii=False)}",
@@ -83,6 +110,16 @@ def policy_text(tuning: Tuning, extends: str) -> str:
             f"#   {_comment(one.name)}: {one.key} = {_toml(one.value)} ({_comment(one.evidence)})"
             for one in tuning.dropped
         ]
+    if tuning.withheld:
+        lines += ["", "# Not proposed, although there are calls enough:"]
+        lines += [
+            f"#   {_comment(name)}: {why}"
+            for name, found in sorted(tuning.withheld.items())
+            for why in found
+        ]
+    if tuning.fitting:
+        lines += ["", "# Nothing to change for:"]
+        lines += [f"#   {_comment(name)}" for name in sorted(tuning.fitting)]
     if tuning.thin:
         lines += ["", "# Too little is known of:"]
         lines += [f"#   {_comment(name)}: {why}" for name, why in sorted(tuning.thin.items())]

@@ -36,6 +36,8 @@ class Counts(msgspec.Struct):
     """Refusals that layers in shadow mode would have made."""
     seconds: float = 0.0
     """From arrival to answer, all calls together."""
+    refused_by: dict[str, int] = {}
+    """The refused ones by the layer that refused them, as policies name it."""
 
     def add(self, end: Ended) -> None:
         """Count one call."""
@@ -48,6 +50,8 @@ class Counts(msgspec.Struct):
         self.retries += max(end.attempts - 1, 0)
         self.shadow_refused += end.shadowed
         self.seconds += end.elapsed_s
+        if end.refused:
+            self.refused_by[end.layer] = self.refused_by.get(end.layer, 0) + 1
 
 
 class Effect(msgspec.Struct):

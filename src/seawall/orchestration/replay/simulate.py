@@ -45,6 +45,13 @@ LAYERS = (
 
 _PLAYED = frozenset({*LAYERS, "executor", "pipeline", ""})
 _REFUSALS = frozenset({"rate_limited", "overloaded", "circuit_open", "limiter_unavailable"})
+_REFUSES = {
+    "rate_limited": "rate_limit",
+    "limiter_unavailable": "rate_limit",
+    "circuit_open": "breaker",
+    "overloaded": "bulkhead",
+}
+"""Which layer gives such a reason, where a trace has spans alone."""
 _CAME_SO_FAR = frozenset({*CANCELLED, "deadline_exceeded"})
 """What may end a call anywhere on its way: only by its instants it is known where it was."""
 _TIMES = frozenset({"attempt_timeout", "deadline_exceeded"})
@@ -59,6 +66,8 @@ class Ended(msgspec.Struct, frozen=True, gc=False):
     elapsed_s: float
     shadowed: int = 0
     """Refusals that layers in shadow mode would have made."""
+    layer: str = ""
+    """Which layer refused it, as policies name it; of no meaning where none did."""
 
     @property
     def refused(self) -> bool:
@@ -89,7 +98,8 @@ def recorded_end(call: Recorded) -> Ended:
         outcome, reason = last.outcome, last.reason
     elapsed_ms = call.end.elapsed_ms if call.end else last.queue_ms + last.duration_ms
     shadowed = max(map(_would_refuse, call.spans))
-    return Ended(outcome, reason, call.attempts, elapsed_ms / 1000, shadowed)
+    layer = call.layer or _REFUSES.get(reason, "")
+    return Ended(outcome, reason, call.attempts, elapsed_ms / 1000, shadowed, layer)
 
 
 def _would_refuse(span: Span) -> int:
@@ -332,6 +342,7 @@ class Simulation:
             finished.attempts,
             finished.elapsed_s + entered_ms(call) / 1000,
             self._shadowed.get(finished.call_id, 0),
+            finished.layer,
         )
 
 

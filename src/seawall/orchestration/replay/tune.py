@@ -25,7 +25,7 @@ from seawall.orchestration.replay.evidence import (
     tail_of,
     width_of,
 )
-from seawall.orchestration.replay.simulate import Ended, Simulation, tools_of
+from seawall.orchestration.replay.simulate import Ended, Simulation, recorded_end, tools_of
 from seawall.policy.load import read_policy_file
 from seawall.policy.model import Policies
 
@@ -59,6 +59,19 @@ BREAKER_GAIN = 0.08
 """Part of the score that a breaker's numbers must save to be proposed: outages differ from day to
 day by more than the other evidence, and what gains less is as likely to lose."""
 
+PERIODS = (
+    *((1, "/second"), (60, "/minute"), (3_600, "/hour"), (86_400, "/day")),
+    *((count, f" per {count} seconds") for count in (2, 5, 10, 15, 20, 30)),
+    *((count * 60, f" per {count} minutes") for count in (2, 5, 10, 15, 20, 30)),
+    *((count * 3_600, f" per {count} hours") for count in (2, 6, 12)),
+)
+"""What rates are counted by, in seconds and as they are written; the plain ones first."""
+
+PLAIN_PERIODS = 4
+
+PLAIN = 1.5
+"""How much looser than what was wanted a rate may be, to be one of a plain period."""
+
 ROUNDS = 6
 """How often proposals that do harm are taken back, and the rest is tried again."""
 
@@ -86,6 +99,15 @@ class Tuning(msgspec.Struct):
     before: dict[str, float]
     """Score of each tool under the policy as it is; smaller is better."""
     after: dict[str, float]
+    withheld: dict[str, tuple[str, ...]] = {}
+    """By tool, which values are not proposed although there are calls enough, and why."""
+    fitting: tuple[str, ...] = ()
+    """Tools of which enough is known, and that nothing is to be changed for."""
+    played: int = 0
+    """Calls that came past the gates, so that limits decide on them."""
+    unlike: int = 0
+    """Of these, how many would have ended otherwise under the policy as it is: where they are
+    many, the trace was recorded under another one, or with other tools."""
 
     def document(self) -> dict[str, Any]:
         """Give the proposals as a policy file has them, parsed."""
@@ -135,8 +157,13 @@ def tune(trace: Trace, base: Path, *, tools: Iterable[Tool] = (), seed: int = 0)
         found = proposed(known[name], policies.for_tool(known[name]), calls)
         if isinstance(found, str):
             tuning.thin[name] = found
-        else:
-            tuning.proposals += found
+            continue
+        tuning.proposals += found
+        why = withheld(known[name], policies.for_tool(known[name]), calls)
+        if why:
+            tuning.withheld[name] = why
+        elif not found:
+            tuning.fitting += (name,)
     tuning.proposals = _by_family(tuning.proposals, known)
     _try_out(tuning, trace, base, known, policies, seed)
     return tuning
@@ -156,6 +183,7 @@ def _try_out(
         return Simulation(trace, candidate, tools=tools, live=policies, seed=seed).run()
 
     as_it_is = played(policies)
+    _compare(tuning, trace, as_it_is)
     parts_before = quarters(trace, as_it_is)
     tuning.before = tuning.after = scores(trace, as_it_is)
     for _ in range(ROUNDS):
@@ -214,13 +242,54 @@ def _members(one: Proposal, tools: Mapping[str, Tool]) -> set[str]:
     return {name for name, tool in tools.items() if tool.family == one.name}
 
 
+def _compare(tuning: Tuning, trace: Trace, as_it_is: Sequence[Ended | None]) -> None:
+    """Count in how many calls the policy as it is differs from what happened."""
+    both = [
+        recorded_end(call).same(end)
+        for call, end in zip(trace.calls, as_it_is, strict=True)
+        if end is not None
+    ]
+    tuning.played, tuning.unlike = len(both), both.count(False)
+
+
+def withheld(tool: Tool, policy: RunPolicy, calls: Sequence[Recorded]) -> tuple[str, ...]:
+    """Say which values are not proposed, whatever the calls are like, and why."""
+    attempts = sum(span.attempt > 0 for call in calls for span in call.spans)
+    return tuple(filter(None, (_no_rate(policy, calls), _no_timeout(tool, attempts))))
+
+
+def _no_rate(policy: RunPolicy, calls: Sequence[Recorded]) -> str:
+    refused = sum(call.reason == "rate_limited" for call in calls)
+    told = f"; {refused} of its {len(calls)} calls were refused by it" if refused else ""
+    if policy.rate_key != ("tool",):
+        by = " and ".join(policy.rate_key)
+        return (
+            f"no rate, because rate_key counts it for each {by}, and a rate is proposed only where"
+            f" all calls of a tool share it{told}"
+        )
+    if policy.cost != 1:
+        return f"no rate, because a call takes {policy.cost} of it (cost){told}"
+    if len(calls) < MIN_CALLS:
+        return f"no rate, because it needs {MIN_CALLS} calls, not {len(calls)}{told}"
+    return ""
+
+
+def _no_timeout(tool: Tool, attempts: int) -> str:
+    if tool.duration is not None:
+        return "no timeout_s, because its duration decides how long it may take"
+    if attempts < MIN_ATTEMPTS:
+        return f"no timeout_s, because it needs {MIN_ATTEMPTS} attempts, not {attempts}"
+    return ""
+
+
 def proposed(tool: Tool, policy: RunPolicy, calls: Sequence[Recorded]) -> list[Proposal] | str:
     """Propose from the evidence alone, nothing tried out; or say why too little is known."""
     attempts = attempts_of(calls)
     times = [call.arrival_s for call in calls]
     if len(attempts) < MIN_ATTEMPTS and len(times) < MIN_CALLS:
         return (
-            f"{len(times)} calls with {len(attempts)} attempts are too few: a rate needs"
+            f"{_number(len(times), 'call')} with {_number(len(attempts), 'attempt')} are too few:"
+            " a rate needs"
             f" {MIN_CALLS} calls, a timeout {MIN_ATTEMPTS} attempts"
         )
     proposer = _Proposer(tool.name, policy)
@@ -273,16 +342,15 @@ class _Proposer:
         per_second = HEADROOM * per_minute / 60
         bursts = arrivals.bursts(per_second, times)
         amount = max(bursts.spare(HEADROOM), LEAST_BURST)
-        period_s = max(math.floor(amount / per_second), 1)
         if self._holds(amount) and not refused:
             return
-        value = f"{amount} per {period_s} seconds" if period_s != 60 else f"{amount}/minute"
+        value = rate_text(amount, per_second)
         if value != self._policy.rate:
             self._add(
                 "rate",
                 value,
                 self._policy.rate,
-                f"{arrivals.calls} calls, {arrivals.mean_per_minute:.3g} in a minute on average and"
+                f"{arrivals.calls} calls, {arrivals.mean_per_minute:.3g} a minute on average and"
                 f" {arrivals.busiest_per_minute} in the busiest, in bursts of up to {bursts.most}",
             )
 
@@ -351,6 +419,30 @@ def document_of(proposals: Iterable[Proposal]) -> dict[str, Any]:
             table = table.setdefault(part, {})
         table[key] = one.value
     return document
+
+
+def rate_text(burst: int, per_second: float) -> str:
+    """Write a rate as people do that holds such a burst, and lets so many through in a second.
+
+    Both at least; of the rates that do, the one that is the least looser, and one of a plain
+    period if that is hardly looser.
+    """
+    written = [_loosened(burst, per_second, period_s) for period_s, _ in PERIODS]
+    loose = [looser for looser, _ in written]
+    best = loose.index(min(loose[:PLAIN_PERIODS]))
+    if loose[best] > PLAIN:
+        best = loose.index(min(loose))
+    return f"{written[best][1]}{PERIODS[best][1]}"
+
+
+def _loosened(burst: int, per_second: float, period_s: int) -> tuple[float, int]:
+    """Give a whole number for a period, and how much more it allows than it has to."""
+    amount = math.ceil(nice(max(burst, per_second * period_s)))
+    return amount / burst * amount / (period_s * per_second), amount
+
+
+def _number(count: int, thing: str) -> str:
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
 
 
 def nice(value: float) -> float:
