@@ -1,15 +1,22 @@
+from __future__ import annotations
+
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from seawall import __version__
 from seawall.edges.cli.app import app
 from seawall.edges.cli.exits import MEANINGS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 HEAVY = ("pydantic", "prometheus_client", "rich", "jsonschema_rs", "limits", "pybreaker")
 
@@ -36,6 +43,49 @@ def test_the_commands_are_named_in_the_help() -> None:
 
     for command in ("demo", "tools", "call", "version"):
         assert f"\n  {command} " in ran.stdout
+
+
+def _groups(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    within = getattr(command, "commands", None)
+    if within is not None:
+        yield words
+        for name, one in within.items():
+            yield from _groups(one, (*words, name))
+
+
+GROUPS = tuple(_groups(typer.main.get_command(app)))
+
+
+@pytest.mark.parametrize("words", GROUPS, ids=" ".join)
+def test_a_list_of_commands_says_in_full_what_each_does_on_80_columns(
+    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERMINAL_WIDTH", "80")
+
+    said = CliRunner().invoke(app, [*words, "--help"], terminal_width=80).stdout
+
+    listed = said.partition("Commands:\n")[2].splitlines()
+    assert listed
+    assert all(line.endswith(".") and not line.endswith("...") for line in listed)
+    assert all(len(line) <= 80 for line in listed)
+
+
+def _commands(command: Any) -> Iterator[Any]:
+    for one in getattr(command, "commands", {}).values():
+        yield from (one, *_commands(one))
+
+
+COMMANDS = tuple(_commands(typer.main.get_command(app)))
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda one: one.name)
+def test_every_option_says_what_it_is_for_and_what_it_takes(command: Any) -> None:
+    params = [one for one in command.params if one.name != "help"]
+
+    assert [one.name for one in params if not one.help] == []
+    takes = [one for one in params if not getattr(one, "is_flag", False)]
+    assert [one.name for one in takes if not one.metavar] == []
 
 
 def test_without_a_command_the_help_is_shown() -> None:

@@ -67,6 +67,6 @@ async def test_the_last_line_says_that_all_seven_acted_if_they_did() -> None:
     write_report(found, Paper(stream))
 
     assert stream.getvalue().splitlines()[-1] == (
-        "all seven layers acted: environment_gate, risk_gate, argument_check, rate_limit, retry,"
-        " breaker, timeout"
+        "all seven main layers acted: environment_gate, risk_gate, argument_check, rate_limit,"
+        " retry, breaker, timeout"
     )

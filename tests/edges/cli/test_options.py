@@ -23,7 +23,7 @@ def parameters(command: str) -> dict[str, str]:
     ("name", "commands"),
     [
         ("policy", OF_ALL_THAT_LIST_TOOLS),
-        ("mcp_config", OF_ALL_THAT_LIST_TOOLS),
+        ("mcp_config", ("call", "batch", "check-arguments", "tools")),  # the demo has no registry
         ("trust", OF_ALL_THAT_LIST_TOOLS),
         ("pins", OF_ALL_THAT_LIST_TOOLS),
         ("registry", ("call", "batch", "check-arguments", "tools")),

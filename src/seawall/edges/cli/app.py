@@ -25,6 +25,7 @@ from seawall.edges.cli.options import (
     PolicyOption,
     RecordOption,
     RegistryOption,
+    ServersOption,
     StateOption,
     ToolArgument,
     TrustOption,
@@ -80,25 +81,26 @@ def seawall(
 def run_demo(
     *,
     policy: PolicyOption = None,
-    mcp_config: McpConfigOption = None,
+    mcp_config: ServersOption = None,
     trust: TrustOption = None,
     pins: PinsOption = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Write one JSON object a line, for programs.")
     ] = False,
     seed: Annotated[
-        int | None, typer.Option(help="Let chance fall the same way each time.")
+        int | None, typer.Option(metavar="N", help="Let chance fall the same way each time.")
     ] = None,
     fast: Annotated[bool, typer.Option("--fast", help="Leave out the pauses for reading.")] = False,
     chaos: Annotated[
         bool, typer.Option("--chaos", help="Break more: injected errors, crashes, hangs, delays.")
     ] = False,
 ) -> int:
-    """Watch a scripted agent's calls go through all seven layers.
+    """Watch a scripted agent's calls meet the main layers.
 
-    The tools and the service behind them are real: it is started here, on this machine alone, and
-    is flaky, slow and down at times. Takes some seconds, needs no network, and ends by itself: with
-    0 if all seven layers acted, else with 1.
+    Those are seven: environment gate, risk gate, argument check, rate limit, retry, breaker and
+    timeout. The tools and the service behind them are real: it is started here, on this machine
+    alone, and is flaky, slow and down at times. Takes some seconds, needs no network, and ends by
+    itself: with 0 if all seven acted, else with 1.
     """
     from seawall.edges.cli.demo import DemoOptions, demo  # noqa: PLC0415  # loaded when it is run
 
@@ -118,7 +120,7 @@ def run_demo(
 def list_tools(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[NAME]", help="Everything about this tool.", show_default=False),
+        typer.Argument(metavar="NAME", help="Everything about this tool.", show_default=False),
     ] = None,
     *,
     registry: RegistryOption = None,

@@ -12,7 +12,7 @@ from seawall.edges.cli.options import (
     JsonOption,
     PolicyOption,
     RegistryOption,
-    StateOption,
+    SharedStateOption,
     ends_with_code,
 )
 
@@ -21,10 +21,12 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="approvals",
-    help="See what waits for a person, answer it, and run what was approved.",
+    help="See what waits for a person, answer it, and run it.",
     rich_markup_mode=None,
     no_args_is_help=True,
 )
+
+STATUSES = "pending, approved, taken, done, unknown, denied, expired, withdrawn; or all."
 
 IdArgument = Annotated[
     str, typer.Argument(metavar="ID", help="Of a request, or of one call of it.")
@@ -50,17 +52,18 @@ def _answer(state: str | None, as_json: bool, said: str, change: Callable[[Any],
 @app.command("list")
 def list_approvals(
     *,
-    status: Annotated[
-        str, typer.Option(help="pending, approved, taken, done, unknown, …; or all.")
-    ] = "pending",
+    status: Annotated[str, typer.Option(metavar="STATUS", help=STATUSES)] = "pending",
     session: Annotated[
         str | None, typer.Option(metavar="ID", help="Only those of this session.")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many of the newest.")] = 100,
+    limit: Annotated[
+        int, typer.Option(metavar="N", min=1, max=1000, help="How many of the newest.")
+    ] = 100,
     after: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="The older ones: what the list before said.")
+        str | None,
+        typer.Option(metavar="TEXT", help="List the older ones: what the list before said last."),
     ] = None,
-    state: StateOption = None,
+    state: SharedStateOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """List requests, newest first."""
@@ -69,11 +72,11 @@ def list_approvals(
 
 @app.command("show")
 def show_approval(
-    approval_id: IdArgument, *, state: StateOption = None, as_json: JsonOption = False
+    approval_id: IdArgument, *, state: SharedStateOption = None, as_json: JsonOption = False
 ) -> None:
-    """Show a request: what would run, with which arguments, and why somebody is asked.
+    """Show a request: what would run, and why somebody is asked.
 
-    What the tool's schema marks as secret is not shown.
+    Arguments are shown; what the tool's schema marks as secret is not shown.
     """
     _run(state, as_json, lambda its, desk: its.shown(desk, approval_id))
 
@@ -82,9 +85,9 @@ def show_approval(
 def approve(
     approval_id: IdArgument,
     *,
-    reason: Annotated[str, typer.Option(help="For the audit.")] = "",
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="For the audit.")] = "",
     by: ByOption = None,
-    state: StateOption = None,
+    state: SharedStateOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Allow a request, or one call of it. It runs when it is resumed, not because of this."""
@@ -97,13 +100,16 @@ def approve(
 @app.command("deny")
 def deny(
     approval_id: IdArgument,
-    reason: Annotated[str, typer.Argument(help="Why; the model reads it.")] = "",
+    reason: Annotated[str, typer.Argument(metavar="REASON", help="Why; the model reads it.")] = "",
     *,
     by: ByOption = None,
-    state: StateOption = None,
+    state: SharedStateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Deny a request, or one call of it: then nothing of its turn runs."""
+    """Deny a request, or one call of it.
+
+    Then nothing of its turn runs.
+    """
     who = _name(by)
     _answer(state, as_json, "Denied", lambda asked: asked.deny(approval_id, reason, by=who))
 
@@ -113,10 +119,13 @@ def withdraw(
     approval_id: IdArgument,
     *,
     by: ByOption = None,
-    state: StateOption = None,
+    state: SharedStateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Take a request back, approved or not, as long as nothing of it was run."""
+    """Take a request back, approved or not.
+
+    That can be done as long as nothing of it was run.
+    """
     who = _name(by)
     _answer(state, as_json, "Withdrawn", lambda asked: asked.withdraw(approval_id, by=who))
 
@@ -134,7 +143,7 @@ def resume(
     ] = None,
     registry: RegistryOption = None,
     policy: PolicyOption = None,
-    state: StateOption = None,
+    state: SharedStateOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run what was approved, once. Tools, schemas, rules and arguments have to be as approved.
@@ -150,7 +159,7 @@ def resume(
 
 @app.command("outcome")
 def outcome(
-    approval_id: IdArgument, *, state: StateOption = None, as_json: JsonOption = False
+    approval_id: IdArgument, *, state: SharedStateOption = None, as_json: JsonOption = False
 ) -> None:
     """Write what came of a request that was run. Runs nothing."""
     _run(state, as_json, lambda its, desk: its.fetched(desk, approval_id))

@@ -26,9 +26,14 @@ Where = Annotated[
     ),
 ]
 Kind = Annotated[
-    str | None, typer.Option(help="Only entries of this kind: call, effect, turn, approval, gap.")
+    str | None,
+    typer.Option(
+        metavar="KIND", help="Only entries of this kind: call, effect, turn, approval, gap."
+    ),
 ]
-OfTool = Annotated[str | None, typer.Option("--tool", help="Only entries about this tool.")]
+OfTool = Annotated[
+    str | None, typer.Option("--tool", metavar="NAME", help="Only entries about this tool.")
+]
 
 
 @audit_app.command("show")
@@ -52,7 +57,10 @@ def show_audit(
 @audit_app.command("export")
 @ends_with_code
 def export_audit(*, state: Where, kind: Kind = None, tool: OfTool = None) -> int:
-    """Write all entries as JSON lines: number, text, and the hash of the text."""
+    """Write all entries as JSON lines.
+
+    Each has its number, its text, and the hash of the text.
+    """
     from seawall.edges.cli.audit import AuditOptions, export  # noqa: PLC0415  # loaded when it is run
     from seawall.edges.cli.paper import Paper  # noqa: PLC0415  # as above
 
@@ -73,7 +81,10 @@ def verify_audit(
     ] = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Check that no entry was changed, removed or moved; ends with 1 if one was."""
+    """Check that no entry was changed, removed or moved.
+
+    Ends with 1 if one was.
+    """
     from seawall.edges.cli.audit import AuditOptions, verify  # noqa: PLC0415  # loaded when it is run
     from seawall.edges.cli.paper import Paper  # noqa: PLC0415  # as above
 

@@ -28,10 +28,10 @@ def check_arguments(
     policy: PolicyOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Show what would be mended in the arguments of a call, and what refused; runs nothing.
+    """Show what is mended or refused in a call's arguments.
 
-    Ends with 0 if the tool could be called so, with 3 if the arguments are refused, and else as
-    seawall call does.
+    Runs nothing. Ends with 0 if the tool could be called so, with 3 if the arguments are refused,
+    and else as seawall call does.
     """
     from seawall.edges.cli.check_arguments import (  # noqa: PLC0415  # loaded when it is run
         CheckOptions,

@@ -1,4 +1,4 @@
-"""`seawall demo`: a scripted agent, real tools, a real and unreliable service, all seven layers."""
+"""`seawall demo`: a scripted agent, real tools, a real and unreliable service, the main layers."""
 
 from __future__ import annotations
 

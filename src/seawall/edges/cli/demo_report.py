@@ -76,7 +76,7 @@ def _metrics(pipeline: Pipeline) -> list[str]:
 
 
 def write_report(found: dict[str, Any], paper: Paper) -> None:
-    """Write the report for a reader; the last line says whether all seven layers acted."""
+    """Write the report for a reader; the last line says whether the seven main layers acted."""
     _title(paper, "Usage")
     columns = ("tool", "calls", "success", "failed", "denied", "mean ms")
     rows = [[_cell(value) for value in row.values()] for row in found["usage"]]
@@ -118,7 +118,7 @@ def _layers(found: dict[str, Any], paper: Paper) -> None:
     paper.line("")
     missing = found["missing"]
     if not missing:
-        paper.line((f"all seven layers acted: {', '.join(found['layers'])}", "bold green"))
+        paper.line((f"all seven main layers acted: {', '.join(found['layers'])}", "bold green"))
         return
     said = "; ".join(f"{layer} ({', '.join(deeds)})" for layer, deeds in missing.items())
     paper.line((f"not seen: {said}", "bold red"))

@@ -9,8 +9,8 @@ import typer
 
 from seawall.edges.cli.options import (
     JsonOption,
-    McpConfigOption,
     PinsOption,
+    ServersOption,
     TrustOption,
     configuration_errors,
     ends_with_code,
@@ -18,12 +18,12 @@ from seawall.edges.cli.options import (
 )
 
 mcp_app = typer.Typer(
-    help="MCP servers: which there are, and which definitions of their tools are accepted.",
+    help="Look at MCP servers, and at definitions that changed.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 pins_app = typer.Typer(
-    help="Definitions of tools that were accepted, and those that changed since.",
+    help="See which definitions of tools changed, and accept them.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -34,12 +34,15 @@ mcp_app.add_typer(pins_app, name="pins")
 @ends_with_code
 def list_servers(
     *,
-    mcp_config: McpConfigOption = None,
+    mcp_config: ServersOption = None,
     trust: TrustOption = None,
     pins: PinsOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Connect to the servers and say how they do; ends with 1 if one is not connected."""
+    """Connect to the servers and say how they do.
+
+    Ends with 1 if one is not connected.
+    """
     from seawall.edges.cli.mcp import servers  # noqa: PLC0415  # loaded by the command that needs it
     from seawall.edges.cli.paper import Paper  # noqa: PLC0415  # as above
 
@@ -51,13 +54,13 @@ def list_servers(
 @ends_with_code
 def show_pins(
     *,
-    mcp_config: McpConfigOption = None,
+    mcp_config: ServersOption = None,
     pins: PinsOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Show what changed in definitions since they were accepted; asks no server.
+    """Show what changed in definitions since they were accepted.
 
-    Ends with 1 if something waits to be accepted.
+    Asks no server. Ends with 1 if something waits to be accepted.
     """
     from seawall.edges.cli.mcp import show  # noqa: PLC0415  # loaded by the command that needs it
     from seawall.edges.cli.paper import Paper  # noqa: PLC0415  # as above
@@ -67,13 +70,19 @@ def show_pins(
 
 @pins_app.command("accept")
 def accept_pin(
-    server: Annotated[str, typer.Argument(help="The server's name in the configuration.")],
-    tool: Annotated[str, typer.Argument(help="The tool's name on that server.")],
+    server: Annotated[
+        str, typer.Argument(metavar="SERVER", help="The server's name in the configuration.")
+    ],
+    tool: Annotated[str, typer.Argument(metavar="TOOL", help="The tool's name on that server.")],
     digest: Annotated[
-        str, typer.Argument(help="Of the changed definition, as `seawall mcp pins show` gives it.")
+        str,
+        typer.Argument(
+            metavar="DIGEST",
+            help="Of the changed definition, as seawall mcp pins show gives it.",
+        ),
     ],
     *,
-    mcp_config: McpConfigOption = None,
+    mcp_config: ServersOption = None,
     pins: PinsOption = None,
 ) -> None:
     """Accept one changed definition: exactly the one that was shown."""

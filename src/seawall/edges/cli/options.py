@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 
-ToolArgument = Annotated[str, typer.Argument(help="The tool's name.")]
+ToolArgument = Annotated[str, typer.Argument(metavar="TOOL", help="The tool's name.")]
 ArgumentsArgument = Annotated[
     str | None,
     typer.Argument(
-        metavar="[JSON|-]",
+        metavar="JSON|-",
         help="The arguments as a model would send them, or - to read them from standard input.",
         show_default=False,
     ),
@@ -33,6 +33,14 @@ RegistryOption = Annotated[
         metavar="MODULE:ATTRIBUTE",
         help="Your tools: a registry, a list of tools or functions, a module, or a function"
         " without parameters that gives them. Default: the bundled tools.",
+    ),
+]
+DescribedOption = Annotated[
+    str | None,
+    typer.Option(
+        "--registry",
+        metavar="MODULE:ATTRIBUTE",
+        help="The tools that were recorded, where the trace does not say what they are like.",
     ),
 ]
 PolicyOption = Annotated[
@@ -51,6 +59,24 @@ StateOption = Annotated[
         envvar="SEAWALL_STATE",
         help="Where approvals, effects, the audit log, notes and shortcuts are kept: sqlite:///FILE"
         " or postgresql://…. Default: in memory, until the command ends.",
+    ),
+]
+SharedStateOption = Annotated[
+    str | None,
+    typer.Option(
+        "--state",
+        metavar="URL",
+        envvar="SEAWALL_STATE",
+        help="The state of whoever asked: sqlite:///FILE or postgresql://…. Always needed.",
+    ),
+]
+ServersOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--mcp-config",
+        metavar="FILE",
+        help="A configuration of MCP servers, as Claude Desktop, Cursor or VS Code have it. May be"
+        " given several times.",
     ),
 ]
 McpConfigOption = Annotated[
@@ -91,7 +117,9 @@ YesOption = Annotated[
     bool,
     typer.Option("--yes", "-y", help="Allow what needs approval instead of being asked."),
 ]
-NewestOption = Annotated[int, typer.Option(min=0, help="How many of the newest to list.")]
+NewestOption = Annotated[
+    int, typer.Option(metavar="N", min=0, help="How many of the newest to list.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Write JSON, for programs.")]
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from seawall.edges.cli.options import (
+    DescribedOption,
     JsonOption,
     PolicyOption,
     RegistryOption,
@@ -30,10 +31,17 @@ policy_app = typer.Typer(
 @ends_with_code
 def check_policies(
     files: Annotated[
-        list[str], typer.Argument(metavar="FILE…", help="Policy files, or ready-made names.")
+        list[str], typer.Argument(metavar="FILE", help="Policy files, or ready-made names.")
     ],
     *,
-    registry: RegistryOption = None,
+    registry: Annotated[
+        str | None,
+        typer.Option(
+            "--registry",
+            metavar="MODULE:ATTRIBUTE",
+            help="Your tools: what in the files fits none of them is noted.",
+        ),
+    ] = None,
     mcp_config: Annotated[
         str | None,
         typer.Option(
@@ -47,10 +55,10 @@ def check_policies(
     ] = False,
     as_json: JsonOption = False,
 ) -> int:
-    """Tell everything that is wrong with policy files, each fault with file, line and column.
+    """Tell all that is wrong with policy files, and where.
 
-    With --registry also what is allowed but was probably not meant. Ends with 2 if a file cannot
-    be used.
+    Each fault has its file, line and column. With --registry also what is allowed but was probably
+    not meant. Ends with 2 if a file cannot be used.
     """
     from seawall.edges.cli.paper import Paper  # noqa: PLC0415  # loaded by the command that needs it
     from seawall.edges.cli.policy import CheckOptions, check  # noqa: PLC0415  # as above
@@ -90,9 +98,10 @@ def diff_policies(
     full: FullOption = False,
     as_json: JsonOption = False,
 ) -> int:
-    """Show which tools another policy changes, each change once with the rule that says it.
+    """Show which tools another policy changes, and how.
 
-    What a file writes otherwise but comes to the same is no difference.
+    Each change is shown once, with the tools that it is for and the rule that says it. What a file
+    writes otherwise but comes to the same is no difference.
     """
     from seawall.edges.cli.paper import Paper  # noqa: PLC0415  # loaded by the command that needs it
     from seawall.edges.cli.policy import DiffOptions, diff  # noqa: PLC0415  # as above
@@ -118,8 +127,11 @@ TraceOption = Annotated[
         help="Recorded calls, as --record writes them; several files are played as one.",
     ),
 ]
-SeedOption = Annotated[int, typer.Option(help="What is left to chance falls by it.")]
-_Bound = Annotated[str | None, typer.Option(metavar="N|N%")]
+SeedOption = Annotated[int, typer.Option(metavar="N", help="What is left to chance falls by it.")]
+
+
+def _bound(of_what: str) -> Any:
+    return typer.Option(metavar="N|N%", help=f"End with 1 if {of_what}.")
 
 
 @policy_app.command("simulate")
@@ -138,14 +150,16 @@ def simulate_policy(
             help="The policy that was recorded under: both are simulated, and compared.",
         ),
     ] = None,
-    registry: RegistryOption = None,
+    registry: DescribedOption = None,
     seed: SeedOption = 0,
-    max_refused: _Bound = None,
-    max_newly_refused: _Bound = None,
-    max_timed_out: _Bound = None,
-    max_failed: _Bound = None,
-    max_lost: _Bound = None,
-    max_shadow_refused: _Bound = None,
+    max_refused: Annotated[str | None, _bound("more calls are refused by a limit")] = None,
+    max_newly_refused: Annotated[str | None, _bound("more are refused that were not")] = None,
+    max_timed_out: Annotated[str | None, _bound("more run out of time")] = None,
+    max_failed: Annotated[str | None, _bound("more fail after they began")] = None,
+    max_lost: Annotated[str | None, _bound("more are not answered that were")] = None,
+    max_shadow_refused: Annotated[
+        str | None, _bound("layers in shadow mode would refuse more")
+    ] = None,
     explain_differences: Annotated[
         bool,
         typer.Option(
@@ -156,11 +170,11 @@ def simulate_policy(
     ] = False,
     as_json: JsonOption = False,
 ) -> int:
-    """Play recorded calls under another policy, through the real layers on a virtual clock.
+    """Play recorded calls under another policy.
 
-    Says per tool and family which calls would be refused, timed out, repeated, short-circuited or
-    saved, and what that adds to their time. Each bound is a number of calls or a share of them;
-    ends with 1 if one is exceeded.
+    The layers are the real ones, on a virtual clock. Says for each tool and family how many calls
+    would be refused, timed out, repeated, saved or lost, what that adds to their time, and which
+    layers refuse. A bound is a number of calls, as 10, or a share of them, as 1%.
     """
     from seawall.edges.cli.paper import Paper  # noqa: PLC0415  # loaded by the command that needs it
     from seawall.edges.cli.simulate import SimulateOptions, run_simulation  # noqa: PLC0415  # as above
@@ -198,14 +212,14 @@ def tune_policy(
             help="The policy that was recorded under, to be changed; without it, default.",
         ),
     ] = None,
-    registry: RegistryOption = None,
+    registry: DescribedOption = None,
     seed: SeedOption = 0,
     output: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write the policy here, to be reviewed.")
     ] = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Propose timeouts, rates, breaker thresholds and widths from recorded calls.
+    """Propose timeouts, rates and other limits from recorded calls.
 
     Writes a policy file that extends the present one, each value with what it was, the evidence for
     it, and the simulated effect of all. Says of which tools too little is known.

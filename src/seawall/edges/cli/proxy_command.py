@@ -19,11 +19,14 @@ if TYPE_CHECKING:
 TOKEN = "SEAWALL_PROXY_TOKEN"  # noqa: S105  # the name of a variable, no secret
 
 
-PROXY_HELP = """Stand in front of an MCP server: tool calls are guarded, all else passes as it is.
+PROXY_HELP = """Stand in front of an MCP server and guard its tools.
+
+Tool calls go through all layers, and all else passes as it is. In a client's configuration it
+stands instead of the server's own command:
 
 \b
-seawall proxy -- npx -y some-server   (instead of that command, in a client's configuration)
-seawall proxy --url https://host/mcp --http 127.0.0.1:8100
+  seawall proxy -- npx -y some-server
+  seawall proxy --url https://host/mcp --http 127.0.0.1:8100
 
 Standard output carries the protocol alone; what there is to say goes to standard error.
 """
@@ -32,7 +35,7 @@ Standard output carries the protocol alone; what there is to say goes to standar
 def run_proxy(
     command: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[-- COMMAND…]", help="The server's command and its arguments."),
+        typer.Argument(metavar="-- COMMAND", help="The server's command and its arguments."),
     ] = None,
     *,
     url: Annotated[

@@ -30,12 +30,18 @@ def run_gateway(
     policy: PolicyOption = "gateway",
     state: StateOption = None,
     host: Annotated[
-        str, typer.Option(help="Address to bind; other than loopback only with a token.")
+        str,
+        typer.Option(
+            metavar="ADDRESS", help="Address to bind; other than loopback only with a token."
+        ),
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port; 0 takes a free one.")] = 8080,
+    port: Annotated[int, typer.Option(metavar="N", help="Port; 0 takes a free one.")] = 8080,
     token_file: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Tokens of clients, as docs/gateway.md shows; 0600."),
+        typer.Option(
+            metavar="FILE",
+            help="Tokens of clients, as docs/gateway.md shows; readable for you alone (mode 0600).",
+        ),
     ] = None,
     allow_host: Annotated[
         list[str] | None,

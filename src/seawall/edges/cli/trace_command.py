@@ -16,7 +16,9 @@ def show_trace(
         str, typer.Argument(metavar="FILE|-", help="The spans, as JSON or as JSON lines.")
     ],
     *,
-    tool: Annotated[str | None, typer.Option(help="Only spans of this tool.")] = None,
+    tool: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only spans of this tool.")
+    ] = None,
     call: Annotated[
         str | None, typer.Option(metavar="ID", help="All attempts of one call, oldest first.")
     ] = None,
