@@ -139,25 +139,83 @@ async def test_what_is_not_released_cannot_be_run_from_the_page() -> None:
 @pytest.mark.parametrize(
     "context",
     [
-        {"viewport": {"width": 1400, "height": 900}},
-        {"viewport": {"width": 390, "height": 800}, "color_scheme": "dark"},
+        {"viewport": {"width": 1280, "height": 800}},
+        {"viewport": {"width": 1920, "height": 1080}, "color_scheme": "dark"},
+        {"viewport": {"width": 390, "height": 844}, "color_scheme": "dark"},
+        {"viewport": {"width": 390, "height": 844}},
     ],
-    ids=["wide and light", "narrow and dark"],
+    ids=["wide and light", "wider and dark", "narrow and dark", "narrow and light"],
 )
-async def test_the_accessibility_check_finds_nothing_serious(context: dict[str, Any]) -> None:
+async def test_the_accessibility_check_finds_nothing_in_any_view(context: dict[str, Any]) -> None:
     axe = (npm_package("axe-core") / "axe.min.js").read_text()
-    async with page_of(**context) as page:
+    pipeline = waiting()
+    async with page_of(pipeline, **context) as page:
+        await page.evaluate(axe)
+
+        async def check(view: str) -> None:
+            found = await page.evaluate("axe.run()")
+            said = [(one["impact"], one["id"], len(one["nodes"])) for one in found["violations"]]
+            wide = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
+            assert (view, said, wide <= 0) == (view, [], True)
+
+        await check("no tool is chosen, and the token is none that may approve")
+        await page.click("#open-token")
+        await page.keyboard.press("Enter")
+        await expect(page.locator("#token-said")).not_to_be_empty()
+        await check("a token that is refused")
+        await page.fill("#token", ADMIN)
+        await page.keyboard.press("Enter")
+        await expect(page.locator("#waiting")).to_have_text("Nothing waits.")
+
         await page.click("[data-key=divide]")
         await page.fill("[data-name=a]", "x")
         await page.click("#run")
         await expect(page.locator("#outcome strong")).to_be_visible()
-        await page.evaluate(axe)
-        found = await page.evaluate("axe.run()")
-        wide = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        for details in await page.locator("details").all():
+            await details.locator("summary").click()
+        await check("a call that failed, and all of its tool")
+        await page.fill("[data-name=a]", "1")
+        await page.fill("[data-name=b]", "2")
+        await page.click("#run")
+        await expect(page.locator("#outcome pre")).to_have_text("0.5")
+        await check("a call that went well")
+        await page.click("#outcome .link")
+        await expect(page.locator("#attempts-body td").first).to_be_visible()
+        await check("its attempts")
+        await page.keyboard.press("Escape")
 
-    serious = [one for one in found["violations"] if one["impact"] in ("serious", "critical")]
-    assert serious == []
-    assert wide <= 0
+        for name in ("x" * 5_000, "orders", "users"):
+            await pipeline.call("drop_table", {"name": name})
+        await expect(page.locator("#approvals li")).to_have_count(3)
+        await check("requests that wait, and have just come")
+        for verb, text in (("Approve", "is gone"), ("Deny", "The model is told:")):
+            card = page.locator("#approvals li", has=page.get_by_role("button", name=verb)).first
+            await card.get_by_role("button", name=verb).click()
+            await expect(page.locator(".came").filter(has_text=text)).to_have_count(1)
+        await check("one that was approved, and one that was denied")
+
+        pipeline.registry.unregister("divide")
+        await expect(page.locator("#detail")).to_contain_text("This tool is gone")
+        await page.evaluate("document.getElementById('banner').hidden = false")
+        await page.evaluate("document.getElementById('banner').textContent = 'Look again.'")
+        await check("a tool that is gone, and a banner")
+        await page.fill("#search", "nothing is named so")
+        await check("no tool is found")
+
+
+async def test_the_accessibility_check_finds_nothing_where_a_token_may_do_little() -> None:
+    axe = (npm_package("axe-core") / "axe.min.js").read_text()
+    async with page_of(rows=0, tokens=("caller", "approver", "admin")) as page:
+        await page.evaluate(axe)
+        await expect(page.locator("#banner")).to_contain_text("wants a token")
+        nobody = await page.evaluate("axe.run()")
+        await page.click("#open-token")
+        await page.fill("#token", APPROVER)
+        await page.keyboard.press("Enter")
+        await expect(page.locator("#live")).to_have_text("live")
+        approver = await page.evaluate("axe.run()")
+
+    assert [one["id"] for one in (*nobody["violations"], *approver["violations"])] == []
 
 
 def many(number: int) -> list[Tool]:

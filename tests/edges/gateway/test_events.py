@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import httpx
 import pytest
@@ -62,6 +63,28 @@ async def test_an_approval_is_told_to_its_caller_and_to_who_may_approve(
     assert ("users" in seen) is told
     assert ("event: approval" in seen) is told
     assert ("event: resumed" in seen) is told
+
+
+async def test_what_the_model_is_told_of_a_denial_is_told_to_who_may_see_the_request() -> None:
+    pipeline = Pipeline(TOOLS, approvals=ApprovalSettings())
+    async with (
+        listening(pipeline, **with_tokens()) as base,
+        httpx.AsyncClient(base_url=base, headers=bearer(CALLER)) as client,
+        client.stream("GET", "/events", headers=bearer(APPROVER)) as events,
+    ):
+        lines = events.aiter_lines()
+        await anext(lines)
+        asked = (await call(client, "drop_table", {"name": "users"})).json()
+        no = {"decision": "deny", "reason": "not on a Friday"}
+        await client.post(asked["approval"], json=no, headers=bearer(APPROVER))
+        async for line in lines:
+            if line == "event: resumed":
+                break
+        told = json.loads((await anext(lines)).removeprefix("data: "))
+        kept = (await client.get(asked["approval"])).json()
+
+    assert told == {"id": kept["id"], "results": kept["results"]}
+    assert "not on a Friday" in told["results"][0]["failure"]["message"]
 
 
 async def _told(token: str) -> list[str]:

@@ -165,6 +165,12 @@ class ApprovalDesk:
             self._asked(batch)
         if batch.status is ApprovalStatus.APPROVED:
             self._resume(batch.id, batch.caller)
+        if batch.status is ApprovalStatus.DENIED:
+            await guarded_async(
+                f"telling the denial of {batch.id} failed",
+                lambda: self._tell_results(batch),
+                lambda _: None,
+            )
         return json_answer(_request(batch))
 
     async def _answered(self, asked: Asked, body: DecisionBody) -> ApprovalBatch:
@@ -219,10 +225,12 @@ class ApprovalDesk:
 
     async def _changed_elsewhere(self, batch: ApprovalBatch) -> None:
         self._tell("approval", _request(batch), batch.caller)
-        if batch.status in (ApprovalStatus.DONE, ApprovalStatus.UNKNOWN):
-            outcome = await self._pipeline.outcome(batch.id, read=False)
-            told = {"id": batch.id, "results": _results(outcome)}
-            self._tell("resumed", told, batch.caller)
+        if batch.status in _READABLE:
+            await self._tell_results(batch)
+
+    async def _tell_results(self, batch: ApprovalBatch) -> None:
+        outcome = await self._pipeline.outcome(batch.id, read=False)
+        self._tell("resumed", {"id": batch.id, "results": _results(outcome)}, batch.caller)
 
     def _asked(self, batch: ApprovalBatch) -> None:
         self._watch.note(batch)

@@ -13,12 +13,11 @@ from seawall.pipeline.visible import UNSEEN
 if TYPE_CHECKING:
     from seawall.edges.gateway.asked import Asked
 
+_SCRIPTS = ("console", "drawn", "form", "gateway", "results", "settled", "unseen")
 _MEDIA = {
     "index.html": b"text/html; charset=utf-8",
     "console.css": b"text/css; charset=utf-8",
-    "console.js": b"text/javascript; charset=utf-8",
-    "settled.js": b"text/javascript; charset=utf-8",
-    "unseen.js": b"text/javascript; charset=utf-8",
+    **{f"{name}.js": b"text/javascript; charset=utf-8" for name in _SCRIPTS},
 }
 _POLICY = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from typing import TYPE_CHECKING, Any
@@ -12,11 +13,12 @@ from playwright.async_api import expect
 from tests.edges.gateway.looking import TOOLS, count, deciding, divide, page_of, waiting
 from tests.edges.gateway.serving import ADMIN, bearer
 
-from seawall import Annotations, Pipeline, Tool
+from seawall import Annotations, Pipeline, Policies, Tool
 from seawall.pipeline.visible import UNSEEN
+from seawall.policy.ready_made import ready_made
 
 if TYPE_CHECKING:
-    from playwright.async_api import Locator, Page
+    from playwright.async_api import Locator, Page, Route
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")  # of the browser's driver
 
@@ -399,3 +401,127 @@ async def test_rows_of_attempts_stay_while_others_come() -> None:
             await pipeline.call("count", {"n": 1})
         await expect(page.locator("#spans tr")).to_have_count(50)
         await expect(page.locator("#spans [data-mine]")).to_have_count(0)
+
+
+class Held:
+    """Answers of the gateway that come to the page when they are let go, as they were made."""
+
+    def __init__(self) -> None:
+        self.made = asyncio.Event()
+        self.let = asyncio.Event()
+
+    async def __call__(self, route: Route) -> None:
+        answer = await route.fetch()
+        self.made.set()
+        await self.let.wait()
+        await route.fulfill(response=answer)
+
+
+async def test_a_request_that_arrives_while_the_list_is_asked_for_is_still_counted() -> None:
+    pipeline = waiting()
+    await ask_for(pipeline, "bob")
+    async with deciding(pipeline) as page:
+        await ask_for(pipeline, "eve")
+        await expect(page.locator("#waiting")).to_have_text("1 shown, 1 new.")
+        held = Held()
+        await page.route("**/approvals?status=pending", held, times=1)
+        await page.click("#show-new")
+        await held.made.wait()
+        await ask_for(pipeline, "ann")
+        await expect(page.locator("#waiting")).to_have_text("1 shown, 2 new.")
+        held.let.set()
+        await expect(page.locator("#waiting")).to_have_text("2 shown, 1 new.")
+
+
+async def test_a_request_that_is_answered_while_the_list_is_asked_for_is_not_shown_as_waiting() -> (
+    None
+):
+    pipeline = waiting()
+    (bob,) = await ask_for(pipeline, "bob")
+    async with deciding(pipeline) as page:
+        (eve,) = await ask_for(pipeline, "eve")
+        await expect(page.locator("#waiting")).to_have_text("1 shown, 1 new.")
+        held = Held()
+        await page.route("**/approvals?status=pending", held, times=1)
+        await page.click("#show-new")
+        await held.made.wait()
+        for request in (eve, bob):
+            await answer_elsewhere(page, request, "withdraw")
+        await expect(page.locator(f"[data-request={bob}] .verdict")).to_be_visible()
+        held.let.set()
+        await expect(page.locator("#approvals li")).to_have_count(0)
+        await expect(page.locator("#waiting")).to_have_text("Nothing waits.")
+
+
+async def test_an_answer_about_a_tool_that_was_slow_takes_no_newer_one_s_place() -> None:
+    pipeline = Pipeline([taking("divide", old=TEXT), taking("count", q=TEXT)])
+    async with page_of(pipeline, rows=2) as page:
+        held = Held()
+        await page.route("**/tools/divide", held, times=1)
+        await page.click("#list [data-key=divide]")
+        await held.made.wait()
+        pipeline.registry.register(taking("divide", new=TEXT), on_duplicate="replace")
+        await expect(page.locator("#try label")).to_have_text(["new"])
+        held.let.set()
+        await page.evaluate("fetch('/healthz').then((answer) => answer.text())")
+        await expect(page.locator("#try label")).to_have_text(["new"])
+
+
+async def test_what_a_button_does_is_said_anew_when_the_policy_changes_and_it_settles() -> None:
+    schema = {"type": "object", "properties": {"name": TEXT}}
+    changing = Tool("divide", "Rename it.", schema, run, annotations=Annotations.for_changing())
+    pipeline = Pipeline([changing, count])
+    async with page_of(pipeline, rows=2) as page:
+        await page.click("#list [data-key=divide]")
+        await page.fill("[data-name=name]", "users")
+        await expect(page.locator("#run")).to_have_text("Run")
+        pipeline.replace_policies(Policies.load(ready_made("gateway")))
+        await pipeline.call("count", {"n": 1})  # it is told with what is called next
+        await expect(page.locator("#run")).to_have_text("Ask for approval")
+        await expect(page.locator("#run")).to_have_attribute("aria-disabled", "true")
+        await expect(page.locator("[data-name=name]")).to_have_value("users")
+
+
+async def test_a_request_says_its_risk_once_and_its_reason_field_what_it_is_for() -> None:
+    pipeline = waiting()
+    await ask_for(pipeline, "users")
+    async with deciding(pipeline) as page:
+        card = page.locator("#approvals li")
+        assert (await card.inner_text()).count("high risk") == 1
+        field = page.get_by_label("Reason", exact=True)
+        await expect(field).to_have_accessible_description(
+            "If you deny it, the model is told this."
+        )
+
+
+async def test_what_waits_for_a_person_is_not_painted_as_a_failure() -> None:
+    pipeline = waiting()
+    await ask_for(pipeline, "users")
+    await pipeline.call("divide", {"a": 1, "b": 0})
+    async with deciding(pipeline) as page:
+        outcomes = page.locator("#spans td:nth-child(3)")
+        await expect(outcomes).to_have_text(["tool failed", "approval required"])
+        await expect(outcomes.nth(0)).to_have_class("bad")
+        await expect(outcomes.nth(1)).to_have_class("warn")
+
+
+LINES = """() => [...document.querySelectorAll("#spans .whole, #spans .number")].map((one) => {
+  const range = document.createRange();
+  range.selectNodeContents(one);
+  return new Set([...range.getClientRects()].map((line) => line.top)).size;
+})"""
+
+
+@pytest.mark.parametrize("width", [1280, 1920, 390])
+async def test_times_and_milliseconds_stand_on_one_line(width: int) -> None:
+    pipeline = Pipeline([taking("a_tool_that_has_a_rather_long_name", q=TEXT)])
+    await pipeline.call("a_tool_that_has_a_rather_long_name", {"q": "x"})
+    context: dict[str, Any] = {"viewport": {"width": width, "height": 800}, "locale": "en-US"}
+    async with page_of(pipeline, rows=1, **context) as page:
+        await expect(page.locator("#spans tr")).to_have_count(1)
+        long = "document.querySelector('#spans .number').textContent = '1001.2'"
+        await page.evaluate(long)
+        assert await page.evaluate(LINES) == [1, 1]
+        await expect(page.locator("#spans .whole")).to_contain_text(re.compile(r"[AP]M$"))
+        scrolls = "one => one.scrollWidth > one.clientWidth"
+        assert not await page.locator(".scroll:has(#spans)").evaluate(scrolls)

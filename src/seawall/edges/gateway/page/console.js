@@ -3,21 +3,28 @@
 // Nobody's press may fall on something else than they saw. So what a person decides about stays
 // where it is, what comes later waits until it is asked for, and what did move settles first.
 
+import { $, badge, clockTime, el, inWords, pretty, timeCell, visible } from "/assets/drawn.js";
+import { argumentsOf, fieldsOf, fill, typeInto, typedIn } from "/assets/form.js";
+import { Gone, ask, called, eventsOf, hasToken, headers, refusalOf, send, useToken } from "/assets/gateway.js";
+import { isDenied, kindOf, outcomeOf, waitsIn } from "/assets/results.js";
 import { begin, byHand } from "/assets/settled.js";
-import { UNSEEN } from "/assets/unseen.js";
 
-const $ = (id) => document.getElementById(id);
 const store = {
-  may: {}, tools: new Map(), spans: [], // what the gateway said
+  name: "", may: {}, tools: new Map(), spans: [], // what the gateway said
   cards: new Map(), fresh: new Set(), left: { more: 0, after: null }, // requests that are shown, and those that came since
+  answered: new Set(), // requests that wait no more, whatever an older answer says
   state: "all", page: 0, // which tools are listed
-  chosen: null, detail: null, waiting: null, // the tool that is looked at
+  chosen: null, detail: null, made: null, waiting: null, // the tool that is looked at, the call that was made last, and if it waits
 };
 const WAITING = "/approvals?status=pending";
 const MAX_SPANS = 200;
 const MAX_ROWS = 50; // of the spans that are shown
 const MAX_FRESH = 1000; // more are counted as so many
 const PAGE = 100; // rows of the list at once, however many tools there are
+const FIRST_WAIT_MS = 500; // before the stream is asked for again; each time twice as long, up to the last
+const LAST_WAIT_MS = 10_000;
+const STEADY_MS = 5_000; // a stream that lasted as long was one
+const SILENT_MS = 45_000; // three times what the gateway lets pass between two signs of life
 
 const STATES = {
   runnable: ["runnable", "good"],
@@ -34,87 +41,24 @@ const COUNTS = [
 ];
 const isIn = (state, tool) => state === "all" || (state === "locked" ? tool.needConfirm : tool.state === state);
 
-// Characters that are not seen, or turn the order of others, would let a call look like another.
-const visible = (text) => text.replace(UNSEEN, (one) => `\\u{${one.codePointAt(0).toString(16).padStart(4, "0")}}`);
-
-function el(tag, attributes = {}, ...children) {
-  const made = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) {
-    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
-    else if (value === true) made.setAttribute(name, "");
-    else if (value !== false && value != null) made.setAttribute(name, value);
-  }
-  made.append(...children.filter((child) => child != null).map((child) => (typeof child === "string" ? visible(child) : child)));
-  return made;
-}
-
-const badge = (text, kind = "") => el("span", { class: `badge ${kind}` }, text);
-const pretty = (value) => JSON.stringify(value, null, 2);
-const clockTime = (seconds) => {
-  const time = new Date(seconds * 1000);
-  const today = time.toDateString() === new Date().toDateString();
-  return today ? time.toLocaleTimeString() : time.toLocaleString(); // an approval waits for days
-};
-
 // ---- the gateway ---------------------------------------------------------------------------
-
-function headers(more = {}) {
-  const token = sessionStorage.getItem("seawall-token");
-  return token ? { ...more, Authorization: `Bearer ${token}` } : more;
-}
-
-async function ask(path, options = {}) {
-  let response;
-  try {
-    response = await fetch(path, { ...options, headers: headers(options.headers) });
-  } catch {
-    throw new Error("The gateway cannot be reached.");
-  }
-  const body = await response.json();
-  if (!response.ok) {
-    const failure = body.failure;
-    throw Object.assign(new Error(failure ? `${failure.message}. ${failure.guidance}` : `status ${response.status}`), { status: response.status });
-  }
-  return body;
-}
-
-const send = (path, data) =>
-  ask(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(data) });
-
-// Said of what was sent: whether it came, nobody here knows. A fault of the page is none of this.
-class Gone extends Error {
-  constructor() {
-    super("The gateway went away before it answered. Whether the call ran is not known: see the latest attempts.");
-  }
-}
-
-async function* eventsOf(response) {
-  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-  let buffer = "";
-  for (;;) {
-    const { value, done } = await reader.read().catch(() => { throw new Gone(); });
-    if (done) return;
-    buffer += value;
-    let end;
-    while ((end = buffer.indexOf("\n\n")) >= 0) {
-      const lines = buffer.slice(0, end).split("\n");
-      buffer = buffer.slice(end + 2);
-      const found = Object.fromEntries(lines.filter((line) => !line.startsWith(":")).map((line) => {
-        const colon = line.indexOf(": ");
-        return [line.slice(0, colon), line.slice(colon + 2)];
-      }));
-      if (found.event) yield { event: found.event, data: JSON.parse(found.data ?? "null") };
-    }
-  }
-}
 
 function warn(message) {
   $("banner").hidden = !message;
   $("banner").textContent = visible(message ?? "");
 }
 
-async function load() {
-  const isFirst = !store.tools.size;
+// One at a time, so that no answer that was slow takes the place of a newer one.
+let loading = null, next = null;
+function load() {
+  if (loading) return next ??= loading.then(() => { next = null; return load(); });
+  const mine = loading = loadOnce().finally(() => { if (loading === mine) loading = null; });
+  return mine;
+}
+
+let identity = 0; // another with each token: what was asked for with a former one is not drawn
+async function loadOnce() {
+  const as = identity, isFirst = !store.tools.size, known = new Set(store.fresh);
   let found = null;
   try {
     const { name, may } = await ask("/client");
@@ -123,18 +67,26 @@ async function load() {
       may.call ? ask(`/traces?limit=${MAX_SPANS}`) : null,
       may.approve ? ask(WAITING) : null,
     ]);
-    Object.assign(store, { may, spans: spans?.spans ?? [] });
+    if (as !== identity) return;
+    Object.assign(store, { name, may, spans: spans?.spans ?? [] });
     store.tools = new Map((tools?.tools ?? []).map((tool) => [tool.name, taken(tool)]));
-    drawWho(name);
-    warn(may.call || may.approve ? "" : "This gateway wants a token: choose Token… above.");
+    drawWho();
+    warn(may.call || may.approve ? "" : NO_TOKEN);
     found = approvals ?? { approvals: [], more: 0, after: null };
   } catch (error) {
-    warn(error.status === 401 ? "This gateway wants a token: choose Token… above." : error.message);
+    if (as !== identity) return;
+    warn(error.status === 401 ? UNKNOWN_TOKEN : error.message);
   }
   if (isFirst) byHand(draw);
   else draw();
-  if (found) await compare(found);
+  if (!found) return;
+  if (store.chosen !== null && !store.tools.has(store.chosen)) leave();
+  else if (store.detail) describe(store.chosen);
+  await compare(found, known);
 }
+
+const NO_TOKEN = "This gateway wants a token: choose Token… above.";
+const UNKNOWN_TOKEN = "The token of this tab is not known to the gateway, which may have made another since: choose Token… above.";
 
 // Written in small letters once, so that a search need not do it for each tool at each key.
 const taken = (tool) => ({ ...tool, words: `${tool.name} ${tool.title ?? ""} ${tool.description}`.toLowerCase() });
@@ -173,7 +125,9 @@ function later(work, wait = 400) {
 // A stream tells what the token may know that it was asked for with: another token, another stream.
 let watching = new AbortController();
 function watchAnew() {
-  store.cards.clear(); // another may be asked about other things
+  identity += 1;
+  loading = next = null;
+  store.fresh.clear(); // another may be asked about other things
   showApprovals({ approvals: [], more: 0, after: null });
   watching.abort();
 }
@@ -184,33 +138,68 @@ function noted(span) {
   later(drawSpans, 100);
 }
 
+// Asks for the stream again whenever it ends, each time after a longer wait unless it had lasted.
 async function watch() {
-  let wait = 500;
+  let wait = FIRST_WAIT_MS;
   for (;;) {
-    watching = new AbortController();
+    const { signal } = watching = new AbortController();
+    const began = performance.now();
     try {
-      const response = await fetch("/events", { headers: headers(), signal: watching.signal });
-      if (!response.ok) throw new Error(String(response.status));
-      await load(); // what was missed before there was a stream
-      $("live").textContent = "live";
-      wait = 500;
-      for await (const { event, data } of eventsOf(response)) {
-        if (event === "hello" && data.workers) $("live").textContent = `live, from worker ${data.worker} of ${data.workers}`;
-        if (event === "span") noted(data);
-        if (event === "tools") changed(data);
-        if (event === "approval") decided(data);
-        if (event === "resumed") showResumed(data);
-      }
-    } catch {
-      // The stream is asked for again below, whatever ended it; if it cannot be had, this says why.
-      if (!watching.signal.aborted) await load();
+      await follow(signal);
+      sayLive("not live: asking again");
+    } catch (error) {
+      // Whatever ended it; if it cannot be had, this says why.
+      if (!signal.aborted) await load();
+      if (!signal.aborted) sayLive(error.status === 401 ? `not live: ${hasToken() ? "the token is not known" : "no token"}` : "not live: asking again");
     }
-    if (watching.signal.aborted) continue;
-    $("live").textContent = "not live: asking again";
-    await new Promise((resolve) => setTimeout(resolve, wait));
-    wait = Math.min(wait * 2, 10_000);
+    if (signal.aborted || performance.now() - began > STEADY_MS) wait = FIRST_WAIT_MS;
+    if (signal.aborted) continue;
+    await pause(wait * (0.75 + Math.random() / 2), signal); // not all pages at the same moment
+    wait = Math.min(wait * 2, LAST_WAIT_MS);
   }
 }
+
+// Until the stream ends. One that is silent for too long is taken for dead, though nobody says so.
+async function follow(signal) {
+  const stream = new AbortController();
+  const end = () => stream.abort();
+  signal.addEventListener("abort", end);
+  let silence = null;
+  const heard = () => {
+    clearTimeout(silence);
+    silence = setTimeout(end, SILENT_MS);
+  };
+  try {
+    heard();
+    const response = await fetch("/events", { headers: headers(), signal: stream.signal });
+    if (!response.ok) throw await refusalOf(response);
+    await load(); // what was missed before there was a stream
+    sayLive("live");
+    for await (const { event, data } of eventsOf(response, heard)) told(event, data);
+  } finally {
+    clearTimeout(silence);
+    signal.removeEventListener("abort", end);
+    end();
+  }
+}
+
+function told(event, data) {
+  if (event === "hello" && data.workers) sayLive(`live, from worker ${data.worker} of ${data.workers}`);
+  if (event === "span") noted(data);
+  if (event === "tools") changed(data);
+  if (event === "approval") decided(data);
+  if (event === "resumed") showResumed(data);
+}
+
+function sayLive(said) {
+  if ($("live").textContent !== said) $("live").textContent = said;
+}
+
+// For so long, or until somebody gives another token.
+const pause = (wait, signal) => new Promise((done) => {
+  const timer = setTimeout(done, wait);
+  signal.addEventListener("abort", () => { clearTimeout(timer); done(); }, { once: true });
+});
 
 // ---- drawing -------------------------------------------------------------------------------
 
@@ -235,12 +224,16 @@ function keepFocus(container, redraw) {
   (now.find((one) => one.dataset.key === key) ?? now[Math.min(at, now.length - 1)])?.focus({ preventScroll: true });
 }
 
-function drawWho(name) {
-  const can = { call: "list and call tools", approve: "see and answer approvals", admin: "open and close circuits" };
-  const [may, not] = [true, false].map((wanted) => Object.keys(can).filter((scope) => store.may[scope] === wanted).map((scope) => can[scope]));
-  const said = [may.length ? `may ${may.join(", ")}` : null, not.length ? `may not ${not.join(", ")}` : null].filter(Boolean);
+const CAN = { call: "list and call tools", approve: "see and answer approvals", admin: "open and close circuits" };
+
+function rightsIn(scopes) {
+  const [may, not] = [true, false].map((wanted) => Object.keys(CAN).filter((scope) => scopes[scope] === wanted).map((scope) => CAN[scope]));
+  return [may.length ? `may ${may.join(", ")}` : null, not.length ? `may not ${not.join(", ")}` : null].filter(Boolean).join("; ");
+}
+
+function drawWho() {
   for (const one of document.querySelectorAll("[data-needs-call]")) one.hidden = !store.may.call;
-  $("who").textContent = `You are ${visible(name)}: ${said.join("; ")}.`;
+  $("who").textContent = `You are ${visible(store.name)}: ${rightsIn(store.may)}.`;
 }
 
 function drawCounts() {
@@ -330,25 +323,33 @@ const breakerWords = (tool) => (tool.breaker && tool.breaker !== "closed" ? badg
 async function choose(name) {
   const before = store.chosen;
   store.chosen = name;
+  if (before !== name) store.made = store.waiting = null;
   if (before !== name) byHand(() => clearDetail(name, "Asking for it…"));
   for (const one of [before, name]) buttonOf(one ?? "")?.setAttribute("aria-current", String(one === name));
   await describe(name, byHand);
   if (store.chosen === name) $("detail").focus();
 }
 
+let described = 0; // questions so far: an answer that comes after that to a later one is no use
 async function describe(name, draws = (work) => work()) {
+  const mine = described += 1, isMeant = () => store.chosen === name && described === mine;
   try {
     const found = await ask(`/tools/${encodeURIComponent(name)}`);
-    if (store.chosen !== name) return; // another was chosen meanwhile
+    if (!isMeant()) return;
+    const isSame = store.detail && DEFINING.every((key) => JSON.stringify(found[key]) === JSON.stringify(store.detail[key]));
     store.detail = found;
-    draws(drawDetail);
+    if (isSame) drawFacts();
+    else draws(drawDetail);
   } catch (error) {
-    if (store.chosen !== name) return;
+    if (!isMeant()) return;
     // A heading must never stand above the form of another tool.
     clearDetail(name, `It cannot be shown: ${error.message}`);
     warn(error.message);
   }
 }
+
+// What of a tool is drawn once, with its form; all else of it is drawn with the facts.
+const DEFINING = ["name", "title", "description", "inputSchema", "outputSchema", "policy", "example"];
 
 function clearDetail(title, words) {
   store.detail = null;
@@ -367,42 +368,47 @@ const chosenTool = () => store.detail && { ...store.detail, ...store.tools.get(s
 function drawDetail() {
   const tool = chosenTool();
   if (!tool) return;
-  const typed = $("try")?.dataset.tool === tool.name ? argumentsOf($("try")) : null; // it was defined anew
+  const former = $("try")?.dataset.tool === tool.name ? $("try") : null; // it was defined anew
+  const typed = former && typedIn(former), outcome = former && $("outcome");
   const body = [
     el("p", {}, tool.description),
     el("dl", { class: "facts", id: "facts" }),
     el("h3", {}, "Try it"),
     formOf(tool),
-    el("div", { id: "outcome", role: "status" }),
+    outcome ?? el("div", { id: "outcome", role: "status" }),
     el("details", {}, el("summary", {}, "Schema of the arguments"), el("pre", { tabindex: "0" }, pretty(tool.inputSchema))),
     ...(tool.outputSchema ? [el("details", {}, el("summary", {}, "Schema of the result"), el("pre", { tabindex: "0" }, pretty(tool.outputSchema)))] : []),
     el("details", {}, el("summary", {}, "Policy"), el("pre", { tabindex: "0" }, pretty(tool.policy))),
   ];
   $("detail-title").textContent = visible(tool.title ? `${tool.name}: ${tool.title}` : tool.name);
   $("detail-body").replaceChildren(...body);
-  if (typed) fill($("try"), typed);
+  if (typed) typeInto($("try"), typed);
   drawFacts();
 }
 
 function drawFacts() {
   const tool = chosenTool();
   if (!tool || !$("facts")) return;
-  const [words, kind] = STATES[tool.state];
   const hints = Object.entries(tool.annotations).map(([hint, value]) => `${hint}: ${value}`).join(", ");
   const recent = store.spans.filter((span) => span.tool === tool.name).slice(0, 10);
   const facts = [
-    ["state", badge(words, kind)],
+    ["state", badge(...STATES[tool.state])],
     ["why", tool.quarantined],
     ["risk", tool.riskLevel],
     ["hints", hints || "none given"],
     ["retried", tool.retrySafe ? "yes, if it fails" : "no, a second call may have a second effect"],
     ["circuit", tool.breaker ?? "none"],
     ["rate", tool.rate ? `${tool.rate.limit}${tool.rate.left == null ? "" : `, ${tool.rate.left} left`}` : "no limit"],
-    ["recent", recent.length ? recent.map((span) => span.reason || span.outcome).join(", ") : "nothing yet"],
+    ["recent", recent.length ? recent.map((span) => inWords(span.reason || span.outcome)).join(", ") : "nothing yet"],
   ];
   $("facts").replaceChildren(...facts.filter(([, value]) => value).flatMap(([name, value]) => [el("dt", {}, name), el("dd", { class: name === "recent" && "line" }, value)]));
   const run = $("run");
-  if (run) run.disabled = run.dataset.busy === "true" || tool.state === "not_released" || tool.state === "blocked";
+  if (!run) return;
+  run.disabled = running.has(tool.name) || tool.state === "not_released" || tool.state === "blocked";
+  const said = runWords(tool);
+  if (run.textContent === said) return;
+  run.textContent = said;
+  run.dataset.settles += "'"; // what it does is another thing now
 }
 
 // Rows that are there stay, so that who reads among them, or has marked some, loses nothing.
@@ -419,120 +425,43 @@ function drawSpans() {
 }
 
 const spanRow = (span) => el("tr", {},
-  el("td", {}, clockTime(span.started)),
+  timeCell(span.started),
   el("td", {}, span.tool, span.attempt > 1 ? ` (attempt ${span.attempt})` : ""),
-  el("td", { class: span.outcome === "success" ? "good" : "bad" }, span.reason ? span.reason.replaceAll("_", " ") : span.outcome),
-  el("td", {}, span.durationMs.toFixed(1)));
+  el("td", { class: kindOf(span) }, span.reason ? inWords(span.reason) : span.outcome),
+  el("td", { class: "number" }, span.durationMs.toFixed(1)));
 
 // ---- the form ------------------------------------------------------------------------------
 
 let forms = 0; // another form of the same tool is another one to run
+const running = new Set(); // tools, each of which is run once at a time from here
+const runWords = (tool) => (tool.state === "locked" ? "Ask for approval" : "Run");
+
 function formOf(tool) {
-  const properties = Object.entries(asObject(tool.inputSchema.properties));
-  const required = new Set(Array.isArray(tool.inputSchema.required) ? tool.inputSchema.required : []);
-  const fields = properties.map(([name, schema], index) => fieldOf(name, asObject(schema), required.has(name), `field-${index}`));
+  const fields = fieldsOf(tool.inputSchema);
   const form = el("form", { id: "try", "data-tool": tool.name, autocomplete: "off", novalidate: true, onsubmit: (event) => { event.preventDefault(); run(tool, form); } },
     ...fields,
-    properties.length ? null : el("p", { class: "quiet" }, "It takes no arguments."),
+    fields.length ? null : el("p", { class: "quiet" }, "It takes no arguments."),
     el("p", { class: "buttons" },
-      el("button", { type: "submit", id: "run", "data-settles": `run ${forms += 1}`, class: "primary", disabled: tool.state === "not_released" || tool.state === "blocked" },
-        tool.state === "locked" ? "Ask for approval" : "Run"),
+      el("button", { type: "submit", id: "run", "data-settles": `run ${forms += 1}`, class: "primary", disabled: running.has(tool.name) }, runWords(tool)),
       tool.example ? el("button", { type: "button", onclick: () => fill(form, tool.example.arguments) }, "Fill in the example") : null));
   return form;
 }
 
-// A schema may be `true` or `false`, and one that nobody vouches for may be anything.
-const asObject = (schema) => (schema !== null && typeof schema === "object" && !Array.isArray(schema) ? schema : {});
-const asWords = (value) => (typeof value === "string" ? value : value === undefined ? null : JSON.stringify(value));
-
-function typesOf(schema) {
-  const variants = [schema.anyOf, schema.oneOf].find(Array.isArray) ?? [];
-  if (schema.type === undefined && variants.some((variant) => asObject(variant).type === undefined)) return new Set(); // any JSON
-  const types = [schema.type, ...variants.map((variant) => asObject(variant).type)].flat();
-  return new Set(types.filter((type) => typeof type === "string" && type !== "null"));
-}
-
-function fieldOf(name, schema, required, id) {
-  const types = typesOf(schema);
-  const only = types.size === 1 ? [...types][0] : null;
-  // Not `name`: a form has its controls as members under their names, before its own.
-  const common = { id, "data-name": name, "data-kind": "json", "aria-describedby": `${id}-hint`, "aria-required": String(required) };
-  let input;
-  if (Array.isArray(schema.enum)) {
-    input = el("select", { ...common, "data-kind": "choice" }, el("option", { value: "" }, required ? "choose" : "leave out"),
-      ...schema.enum.map((value) => el("option", { value: JSON.stringify(value) }, typeof value === "string" ? value : JSON.stringify(value))));
-  } else if (only === "boolean") {
-    input = el("select", { ...common, "data-kind": "choice" }, el("option", { value: "" }, required ? "choose" : "leave out"),
-      el("option", { value: "true" }, "true"), el("option", { value: "false" }, "false"));
-  } else if (only === "string") {
-    const secret = schema.format === "password" || schema.writeOnly === true;
-    input = secret ? el("input", { ...common, type: "password", "data-kind": "text" })
-      : el("textarea", { ...common, rows: (schema.maxLength ?? 1000) > 120 ? 2 : 1, "data-kind": "text" });
-  } else if (only === "integer" || only === "number") {
-    input = el("input", { ...common, type: "text", inputmode: only === "integer" ? "numeric" : "decimal", "data-kind": "number" });
-  } else {
-    input = el("textarea", { ...common, rows: 2 });
-  }
-  const kind = types.size ? [...types].join(" or ") : "any JSON";
-  const hint = [asWords(schema.description), `${kind}${required ? ", required" : ""}`, "default" in schema ? `default ${JSON.stringify(schema.default)}` : null]
-    .filter(Boolean).join(" · ");
-  return el("div", { class: "field" }, el("label", { for: id }, name), input, el("span", { class: "hint", id: `${id}-hint` }, hint));
-}
-
-const inputsOf = (form) => [...form.querySelectorAll("[data-name]")];
-
-function fill(form, values) {
-  for (const input of inputsOf(form)) {
-    const value = Object.hasOwn(values, input.dataset.name) ? values[input.dataset.name] : undefined;
-    if (value === undefined) input.value = "";
-    else if (input.dataset.kind === "text" && typeof value === "string") input.value = value;
-    else input.value = JSON.stringify(value, null, input.dataset.kind === "json" ? 1 : 0);
-  }
-}
-
-// What cannot be read is sent as it was typed: the gateway says better what is wrong with it.
-function valueOf(input) {
-  if (input.dataset.kind === "text") return input.value;
-  try {
-    return JSON.parse(input.value);
-  } catch {
-    return input.value;
-  }
-}
-
-function argumentsOf(form) {
-  const filled = inputsOf(form).filter((input) => input.value !== "");
-  return Object.fromEntries(filled.map((input) => [input.dataset.name, valueOf(input)]));
-}
-
-async function called(call, progress) {
-  const response = await fetch("/console/call", {
-    method: "POST",
-    headers: headers({ "Content-Type": "application/json", Accept: "text/event-stream" }),
-    body: JSON.stringify(call),
-  }).catch(() => { throw new Gone(); });
-  if (!response.headers.get("content-type")?.startsWith("text/event-stream")) return response.json().catch(() => { throw new Gone(); });
-  for await (const { event, data } of eventsOf(response)) {
-    if (event === "result") return data;
-    if (event === "progress") progress(data);
-  }
-  throw new Gone();
-}
-
 async function run(tool, form) {
-  const outcome = $("outcome"), button = $("run");
   const requestId = newId();
-  button.dataset.busy = "true";
-  button.disabled = true;
-  outcome.replaceChildren(el("p", { class: "quiet" }, `running as ${requestId}…`));
-  const progress = (data) => outcome.replaceChildren(el("p", { class: "quiet" }, progressWords(data)));
+  const show = (...nodes) => { if (store.made === requestId) $("outcome")?.replaceChildren(...nodes); };
+  store.made = requestId;
+  store.waiting = null;
+  running.add(tool.name);
+  drawFacts();
+  show(el("p", { class: "quiet" }, `running as ${requestId}…`));
   try {
-    showResult(tool, await called({ tool: tool.name, arguments: argumentsOf(form), requestId }, progress));
+    const call = `{"tool":${JSON.stringify(tool.name)},"requestId":${JSON.stringify(requestId)},"arguments":${argumentsOf(form)}}`;
+    showResult(requestId, await called(call, (data) => show(el("p", { class: "quiet" }, progressWords(data)))));
   } catch (error) {
-    const words = error instanceof Gone ? error.message : `This page cannot do that: ${error.message}`;
-    outcome.replaceChildren(el("div", { class: "outcome bad" }, words));
+    show(el("div", { class: "outcome bad" }, error instanceof Gone ? error.message : `This page cannot do that: ${error.message}`));
   }
-  button.dataset.busy = "false";
+  running.delete(tool.name);
   drawFacts();
 }
 
@@ -543,38 +472,11 @@ function newId() {
 
 const progressWords = ({ message, done, total }) => `${message}${done == null ? "" : ` (${done}${total == null ? "" : ` of ${total}`})`}`;
 
-function showResult(tool, result) {
-  if (store.chosen !== tool.name || !$("outcome")) return;
-  const failure = result.failure;
-  const waits = result.approval != null;
-  store.waiting = waits ? result.requestId : null;
-  const kind = waits ? "warn" : result.isError ? "bad" : "good";
-  const title = waits ? "waits for approval" : failure ? failure.reason.replaceAll("_", " ") : "done";
-  const facts = [`request ${result.requestId}`, `${result.attempts} attempt${result.attempts === 1 ? "" : "s"}`,
-    result.durationMs == null ? "nothing was run" : `${result.durationMs.toFixed(1)} ms`].join(" · ");
-  $("outcome").replaceChildren(el("div", { class: `outcome ${kind}` },
-    el("strong", {}, title), el("p", { class: "quiet" }, facts),
-    failure ? el("p", {}, failure.message) : null,
-    failure?.issues.length ? el("ul", {}, ...failure.issues.map((issue) => el("li", {}, `${issue.path || "the arguments"}: ${issue.message}`))) : null,
-    failure ? el("p", {}, failure.guidance) : null,
-    ...(failure ? [] : result.content.map(blockOf))));
-}
-
-// What was asked for here is shown here, once somebody has approved it and it was run.
-function showResumed({ id, results }) {
-  const card = store.cards.get(id), failed = results.find((result) => result.isError)?.failure;
-  if (card) verdict(card, failed ? `Approved; ${failed.reason.replaceAll("_", " ")}: ${failed.message}` : `${VERDICTS.done}.`);
-  const mine = results.find((result) => result.requestId === store.waiting);
-  const tool = mine && store.tools.get(mine.tool);
-  if (tool) showResult(tool, mine);
-}
-
-function blockOf(block) {
-  if (block.type === "text") return el("pre", { tabindex: "0" }, block.text);
-  if (block.type === "image" && /^image\/(png|jpeg|gif|webp)$/.test(block.mimeType)) {
-    return el("img", { src: `data:${block.mimeType};base64,${block.data}`, alt: "image that the tool gave" });
-  }
-  return el("pre", { tabindex: "0" }, pretty({ ...block, data: block.data && `${block.data.length} characters` }));
+// Of the call that was made last: another may take long, and its result would stand for this one's.
+function showResult(requestId, result) {
+  if (store.made !== requestId || !$("outcome")) return;
+  store.waiting = waitsIn(result) ? requestId : null;
+  $("outcome").replaceChildren(outcomeOf(result, { traced: true }));
 }
 
 // ---- approvals -----------------------------------------------------------------------------
@@ -587,7 +489,7 @@ function cardOf(approval) {
   const { id, calls } = approval, key = `reason-${id}`;
   const tools = [...new Set(calls.map((call) => call.tool))].join(", ");
   const decisions = calls.map(() => el("span", { class: "quiet" }));
-  const reason = el("input", { type: "text", id: key, maxlength: 300 });
+  const reason = el("input", { type: "text", id: key, maxlength: 300, autocomplete: "off", "aria-describedby": `${key}-hint` });
   const until = approval.expires ? ` · until ${clockTime(approval.expires)}` : "";
   const who = approval.caller ? ` · by ${approval.caller}` : "";
   const button = (decision, words, kind) => el("button", {
@@ -603,18 +505,19 @@ function cardOf(approval) {
     el("button", { type: "button", "data-key": `all-${id}`, onclick: () => showAll(card) }, "Show all of them"));
   const controls = el("div", {},
     warning || null,
-    el("label", { for: key, class: "hint" }, "Reason (of a denial the model reads it) "), reason,
+    el("div", { class: "field" }, el("label", { for: key }, "Reason"), reason,
+      el("span", { class: "hint", id: `${key}-hint` }, "If you deny it, the model is told this.")),
     el("p", { class: "buttons" }, approve, button("deny", "Deny")));
   const node = el("li", { "data-request": id, tabindex: "-1" },
     ...calls.flatMap((call, at) => [
       el("p", {}, el("strong", {}, call.tool), " ", badge(`${call.risk} risk`, "warn"), " ", decisions[at]),
       call.server ? el("p", {}, `on ${call.server}`) : null,
-      el("p", { class: "quiet" }, call.reason),
+      call.reason && call.reason !== `${call.risk} risk` ? el("p", { class: "quiet" }, call.reason) : null,
       bodies[at],
       el("p", { class: "digest" }, `digest ${call.digest}`)]),
     el("p", { class: "quiet", id: `which-${id}` }, `${id} · asked ${clockTime(approval.created)}${who}${until}`),
     controls);
-  const card = { approval, node, controls, decisions, approve, bodies, warning, waits: true, busy: false };
+  const card = { approval, node, controls, decisions, approve, bodies, warning, waits: true, busy: false, settled: 0 };
   return card;
 }
 
@@ -634,21 +537,23 @@ async function showAll(card) {
   }
 }
 
-function showApprovals({ approvals, more, after }) {
-  const cards = approvals.map((approval) => {
-    const known = store.cards.get(approval.id);
-    return known?.waits ? known : cardOf(approval);
+// `known`: what was counted as new when the list was asked for. What came since stays counted.
+function showApprovals({ approvals, more, after }, known = store.fresh) {
+  const cards = approvals.filter((approval) => !store.answered.has(approval.id)).map((approval) => {
+    const shown = store.cards.get(approval.id);
+    return shown?.waits ? shown : cardOf(approval);
   });
   store.cards = new Map(cards.map((card) => [card.approval.id, card]));
   store.left = { more, after };
-  store.fresh.clear();
+  for (const id of new Set(known)) store.fresh.delete(id);
+  for (const id of store.cards.keys()) store.fresh.delete(id);
   $("approvals").replaceChildren(...cards.map((card) => card.node));
   drawWaiting();
 }
 
 function drawWaiting() {
   const waiting = [...store.cards.values()].filter((card) => card.waits).length, fresh = store.fresh.size;
-  const said = !store.may.approve ? "To see and answer approvals, give a token that may approve."
+  const said = !store.may.approve ? (hasToken() && store.name ? `The token of ${visible(store.name)} may not see and answer approvals: give one that may.` : "To see and answer approvals, give a token that may approve.")
     : [waiting || !fresh ? (waiting ? `${waiting} shown` : "Nothing waits") : null, fresh ? `${fresh}${fresh < MAX_FRESH ? "" : " or more"} new` : null]
       .filter(Boolean).join(", ") + ".";
   if ($("waiting").textContent !== said) $("waiting").textContent = said;
@@ -664,7 +569,7 @@ async function showOlder() {
   try {
     const page = await ask(`${WAITING}&after=${encodeURIComponent(after)}`);
     if (store.left.after !== after) return; // the list was asked for anew meanwhile
-    const older = page.approvals.filter((approval) => !store.cards.has(approval.id)).map(cardOf);
+    const older = page.approvals.filter(({ id }) => !store.cards.has(id) && !store.answered.has(id)).map(cardOf);
     for (const card of older) store.cards.set(card.approval.id, card);
     store.left = { more: page.more, after: page.after };
     $("approvals").append(...older.map((card) => card.node));
@@ -682,6 +587,7 @@ function isLookedAt() {
 }
 
 function decided(approval) {
+  if (approval.status !== "pending") answered(approval);
   if (!store.may.approve) return;
   const card = store.cards.get(approval.id);
   if (card) change(card, approval);
@@ -691,9 +597,21 @@ function decided(approval) {
   else later(drawWaiting, 200);
 }
 
+function answered({ id, status, calls }) {
+  store.answered.add(id);
+  if (store.answered.size > MAX_FRESH) store.answered.delete(store.answered.values().next().value);
+  if (status !== "withdrawn" && status !== "expired") return; // of the others there is a result
+  if (!calls.some((call) => call.requestId === store.waiting)) return;
+  store.waiting = null;
+  $("outcome")?.replaceChildren(el("div", { class: "outcome bad" }, `${VERDICTS[status]}; nothing was run.`));
+}
+
+let lists = 0; // questions so far
 async function showNew() {
+  const mine = lists += 1, as = identity, known = new Set(store.fresh);
   try {
-    showApprovals(await ask(WAITING));
+    const found = await ask(WAITING);
+    if (mine === lists && as === identity) showApprovals(found, known);
   } catch (error) {
     warn(error.message);
   }
@@ -702,15 +620,25 @@ async function showNew() {
 const newestShown = () => Math.max(0, ...[...store.cards.values()].map((card) => card.approval.created));
 
 // What became of the requests while there was no stream.
-async function compare(found) {
-  if (!store.may.approve || !isLookedAt()) return showApprovals(found);
-  const waiting = new Set(found.approvals.map((approval) => approval.id));
-  for (const { id, created } of found.approvals) if (!store.cards.has(id) && created >= newestShown()) store.fresh.add(id);
+async function compare(found, known) {
+  lists += 1; // a list that was asked for before is older than this one
+  if (!store.may.approve || !isLookedAt()) return showApprovals(found, known);
+  const as = identity, waiting = new Set(found.approvals.map((approval) => approval.id));
+  for (const { id, created } of found.approvals) if (!store.cards.has(id) && !store.answered.has(id) && created >= newestShown()) store.fresh.add(id);
+  drawWaiting();
   for (const card of store.cards.values()) {
     const { id } = card.approval;
-    if (card.waits && !waiting.has(id)) change(card, await ask(`/approvals/${encodeURIComponent(id)}`).catch(() => card.approval));
+    if (!card.waits || waiting.has(id)) continue;
+    const now = await ask(`/approvals/${encodeURIComponent(id)}`).catch(() => null);
+    if (as !== identity) return;
+    if (now) decidedNow(now);
   }
-  drawWaiting();
+}
+
+// As it was asked for by itself: with its results, if there are any.
+function decidedNow(approval) {
+  decided(approval);
+  if (approval.results) showResumed({ id: approval.id, results: approval.results });
 }
 
 const VERDICTS = {
@@ -718,8 +646,15 @@ const VERDICTS = {
   withdrawn: "Taken back by who asked", unknown: "Approved; whether it took effect is not known",
 };
 
+// How far a request is. What is told of it by an answer that was slow never takes it back.
+const STEPS = { pending: 0, approved: 1, taken: 2 };
+const LAST = 3;
+
 function change(card, approval) {
-  if (approval.status === "pending") {
+  const step = STEPS[approval.status] ?? LAST;
+  if (step < card.settled || card.settled === LAST) return;
+  card.settled = step;
+  if (step === 0) {
     approval.calls.forEach((call, at) => { card.decisions[at].textContent = call.decision ? "approved already" : ""; });
     return;
   }
@@ -727,11 +662,36 @@ function change(card, approval) {
   verdict(card, `${VERDICTS[approval.status] ?? approval.status}${by ? `, by ${by}` : ""}.`);
 }
 
-function verdict(card, words) {
+// What came of it: in the request's own place, and at the form if it was asked for there.
+function showResumed({ id, results }) {
+  const card = store.cards.get(id), mine = results.find((result) => result.requestId === store.waiting);
+  if (mine) showResult(mine.requestId, mine);
+  if (!card) return;
+  const failed = results.find((result) => result.isError)?.failure;
+  if (!results.some(isDenied)) {
+    // What was refused before it ran stays approved, and may yet run.
+    card.settled = failed ? Math.max(card.settled, STEPS.taken) : LAST;
+    verdict(card, failed ? `Approved; ${inWords(failed.reason)}.` : `${VERDICTS.done}.`);
+  }
+  showResults(card, results);
+}
+
+// Nothing that can be pressed is moved by it: above a request that waits it is scrolled in its place.
+function showResults(card, results) {
+  const traced = Boolean(store.may.call), named = results.length > 1;
+  const place = el("div", { class: "came", tabindex: "0", role: "group", "aria-label": `what came of ${card.approval.id}` }, ...results.map((result) => outcomeOf(result, { named, traced })));
+  const below = [...store.cards.values()].some((other) => other.waits && card.node.compareDocumentPosition(other.node) & Node.DOCUMENT_POSITION_FOLLOWING);
+  const { bottom } = card.node.getBoundingClientRect();
+  card.controls.querySelector(".came")?.remove();
+  card.controls.append(place);
+  if (below) place.style.maxHeight = `${Math.max(bottom - place.getBoundingClientRect().top - 9, 0)}px`; // its padding and line
+}
+
+function verdict(card, text) {
   card.waits = false;
   card.node.style.minHeight = `${card.node.getBoundingClientRect().height}px`; // what is below it stays where it is
   const had = card.controls.contains(document.activeElement);
-  const said = el("p", { class: "verdict", tabindex: "-1" }, words.length > 160 ? `${words.slice(0, 160)}…` : words);
+  const said = el("p", { class: "verdict", tabindex: "-1" }, text.length > 160 ? `${text.slice(0, 160)}…` : text);
   card.controls.replaceChildren(said);
   if (had) said.focus({ preventScroll: true });
 }
@@ -739,15 +699,67 @@ function verdict(card, words) {
 async function answer(card, decision, reason) {
   if (card.busy) return;
   card.busy = true;
-  const { id, calls } = card.approval;
+  const { id, calls } = card.approval, as = identity;
   try {
-    decided(await send(`/approvals/${encodeURIComponent(id)}`, { decision, reason, digests: calls.map((call) => call.digest) }));
+    const now = await send(`/approvals/${encodeURIComponent(id)}`, { decision, reason, digests: calls.map((call) => call.digest) });
+    if (as === identity) decided(now);
     warn("");
   } catch (error) {
     warn(error.message);
-    decided(await ask(`/approvals/${encodeURIComponent(id)}`).catch(() => card.approval));
+    const now = await ask(`/approvals/${encodeURIComponent(id)}`).catch(() => null);
+    if (now && as === identity) decidedNow(now);
   }
   card.busy = false;
+}
+
+// ---- the token -----------------------------------------------------------------------------
+
+// Another is taken only once the gateway knows it; what is wrong with it is said where it was typed.
+let tried = 0;
+async function tryToken() {
+  const given = $("token").value.trim(), mine = tried += 1;
+  if (!given) return refuseToken("Type or paste a token first.");
+  if (!/^[\x21-\x7e]+$/.test(given)) return refuseToken("This is no token: one has no blanks, and no letters beyond ASCII.");
+  sayToken("Asking the gateway…");
+  try {
+    const { name, may } = await ask("/client", { token: given });
+    if (mine !== tried || !$("token-dialog").open) return;
+    const serves = may.approve || (may.call && !store.may.call);
+    useToken(given);
+    $("token").value = "";
+    watchAnew();
+    if (serves) $("token-dialog").close();
+    else refuseToken(`This token lacks the right. It is in use, and is that of ${name}, which ${rightsIn(may)}.`);
+  } catch (error) {
+    if (mine !== tried || !$("token-dialog").open) return;
+    refuseToken(error.status === 401 ? "The gateway does not know this token. It may be mistyped, or of an earlier start: the file has the one of this start." : error.message);
+  }
+}
+
+function refuseToken(words) {
+  sayToken(words, true);
+  $("token").focus();
+  $("token").select();
+}
+
+function sayToken(words, isWrong = false) {
+  $("token-said").textContent = visible(words);
+  $("token-said").className = isWrong ? "bad" : "quiet";
+  if (isWrong) $("token").setAttribute("aria-invalid", "true");
+  else $("token").removeAttribute("aria-invalid");
+}
+
+function openToken() {
+  sayToken("");
+  $("token-dialog").showModal();
+  $("token").focus();
+}
+
+function forgetToken() {
+  $("token-dialog").close();
+  if (!hasToken()) return;
+  useToken(null);
+  watchAnew();
 }
 
 // ---- what the reader does ------------------------------------------------------------------
@@ -761,14 +773,18 @@ $("show-new").addEventListener("click", async () => {
   $("approvals-title").focus();
 });
 $("filters").addEventListener("submit", (event) => event.preventDefault());
-$("open-token").addEventListener("click", () => $("token-dialog").showModal());
+$("open-token").addEventListener("click", openToken);
+$("forget-token").addEventListener("click", forgetToken);
+for (const dialog of document.querySelectorAll("dialog")) {
+  for (const button of dialog.querySelectorAll("[data-closes]")) button.addEventListener("click", () => dialog.close());
+}
+$("token-form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  tryToken();
+});
 $("token-dialog").addEventListener("close", () => {
-  const said = $("token-dialog").returnValue;
-  if (said === "use" && $("token").value.trim()) sessionStorage.setItem("seawall-token", $("token").value.trim());
-  if (said === "forget") sessionStorage.removeItem("seawall-token");
+  tried += 1; // what is still asked is not wanted any more
   $("token").value = "";
-  if (said !== "use" && said !== "forget") return;
-  watchAnew();
 });
 
 begin(() => warn("The page has just moved: look again, then press."));
