@@ -138,7 +138,10 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     layer: str = ""
     """Who refused: a layer's name, or `executor`."""
     retryable: bool | None = None
-    """Whether the same call may succeed later; always set after construction."""
+    """Whether the same call may be made again later, and may succeed then; always set after
+    construction. Of a tool that may change something it is false where the call may have taken
+    effect, unless the tool itself says that nothing was done.
+    """
     retry_after_s: float | None = None
     """Seconds after which the same call may succeed."""
     may_have_run: bool | None = None

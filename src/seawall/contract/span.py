@@ -97,6 +97,6 @@ class Span(msgspec.Struct, frozen=True, gc=False):
     health: str = ""
     """What a failed attempt says of the tool: `infrastructure` or `answer`; else empty."""
     retryable: bool = True
-    """Whether the failure may pass by itself."""
+    """Whether the same call may be made again, and may succeed then."""
     retry_after_s: float | None = None
     """When the tool said to come back."""

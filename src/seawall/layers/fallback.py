@@ -67,8 +67,7 @@ class Fallback:
         if instead is None or instead.failure is not None:
             self._count(self.name, "failed")
             call.note(f"{self.name}:failed")
-            unsure = instead is not None and not _did_nothing(instead)
-            return with_effect(result, may_have_run=True) if unsure else result
+            return _of_both(result, failure, None if instead is None else instead.failure)
         self._count(self.name, "served")
         call.note(f"{self.name}:served")
         return self._marked(call, instead, failure)
@@ -113,6 +112,18 @@ class Fallback:
             structured_content=copied(structured) if isinstance(structured, dict) else structured,
             metadata={**(instead.metadata or {}), "fallback": said},
         )
+
+
+def _of_both(result: ToolResult, failure: Failure, other: Failure | None) -> ToolResult:
+    """Have the failure of the call say what the other tool may have done."""
+    if other is None or other.may_have_run is False:
+        return result
+    if failure.retryable and not other.retryable:
+        # The same call again would end at the same other tool.
+        result = msgspec.structs.replace(
+            result, failure=msgspec.structs.replace(failure, retryable=False)
+        )
+    return with_effect(result, may_have_run=True)
 
 
 def _did_nothing(found: ToolResult) -> bool:

@@ -103,7 +103,11 @@ def _failure_of(result: ToolResult, change: Replace) -> Failure | None:
     said = _first_line(result.text) or "the result was made an error by a rule of this system"
     if result.failure is None:
         return Failure(
-            code=FailureCode.EXECUTION_FAILED, message=said, layer=LAYER, may_have_run=True
+            code=FailureCode.EXECUTION_FAILED,
+            message=said,
+            layer=LAYER,
+            may_have_run=True,
+            retryable=False,
         )
     if change.content is None:
         return result.failure

@@ -28,6 +28,7 @@ from seawall.pipeline.foreign import account_of, attempted, leaves, without
 from seawall.pipeline.plain import Plain, base_of
 
 if TYPE_CHECKING:
+    from seawall.contract.tool import Tool
     from seawall.pipeline.invocation import Invocation
 
 MAX_MESSAGE = 2_000
@@ -114,6 +115,8 @@ def _own_result(value: ToolResult, call: Invocation) -> ToolResult:
             layer="executor",
             message=_shortened(content) or "the tool reported an error without a text",
         )
+    if failure is not None:
+        failure = at_most_once(failure, changing=may_change(call.tool))
     return msgspec.structs.replace(
         value,
         call_id=call.call_id,
@@ -135,6 +138,28 @@ def with_effect(result: ToolResult, *, may_have_run: bool | None) -> ToolResult:
     corrected = _of_effect(failure, may_have_run=may_have_run)
     content = _said_anew(result.content, failure, corrected)
     return msgspec.structs.replace(result, failure=corrected, content=content)
+
+
+def may_change(tool: Tool) -> bool:
+    """Whether a second call of a tool may have a second effect."""
+    return not (tool.retry_safe or tool.annotations.is_read_only)
+
+
+def at_most_once(failure: Failure, *, changing: bool) -> Failure:
+    """Take back that a call may be made again, where it may then take effect twice.
+
+    `changing` is whether its tool may change something. What a tool says of an answer that it got
+    itself, as that it is asked too often, counts: unless it may have done something before.
+    """
+    if not (changing and failure.retryable) or failure.may_have_run is False:
+        return failure
+    if failure.may_have_run is None and failure.code not in _IN_DOUBT:
+        return failure
+    return msgspec.structs.replace(failure, retryable=False)
+
+
+_IN_DOUBT = frozenset((FailureCode.EXECUTION_FAILED, FailureCode.TIMEOUT))
+"""Codes of failures that may have come after the effect."""
 
 
 def _said_anew(

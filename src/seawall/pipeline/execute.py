@@ -18,10 +18,12 @@ from seawall.contract.result import ToolResult
 from seawall.pipeline.arguments.faults.explain import Redaction
 from seawall.pipeline.context import ToolContext
 from seawall.pipeline.convert import (
+    at_most_once,
     counted,
     failed_result,
     failure_of,
     is_answer,
+    may_change,
     parts_of,
     result_of,
     result_of_text,
@@ -132,7 +134,7 @@ def _failing(
     """Make what turns an exception of one tool into a result."""
     secrets_in = Redaction(tool.input_schema).secrets
     what = f"tool {tool.name!r} raised"
-    may_change = not (tool.retry_safe or tool.annotations.is_read_only)
+    changing = may_change(tool)
 
     def failed(call: Invocation, context: ToolContext, error: BaseException) -> ToolResult:
         if raising:
@@ -144,8 +146,10 @@ def _failing(
         failure = failure_of(error, retry_after_s=wait_s, secrets=secrets)
         if failure.may_have_run is False:  # then it is the tool's own, or one that it hands on
             failure = counted(failure, getattr(error, "failure", None), call)
-        elif may_change and failure.guidance is _CHANGE_IT and failure.may_have_run is None:
+        elif changing and failure.guidance is _CHANGE_IT and failure.may_have_run is None:
             failure = msgspec.structs.replace(failure, guidance=_NOT_KNOWN)
+        if changing:
+            failure = at_most_once(failure, changing=True)
         # Nothing is prepared for a log that nobody keeps.
         if log.isEnabledFor(logging.WARNING) and not is_answer(error):
             level = logging.INFO if _is_tried_again(call, failure) else logging.WARNING
