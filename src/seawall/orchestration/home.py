@@ -120,8 +120,9 @@ class Home:
                 self._private.join()
             if current is not None and (home is None or home is current or home.is_closed()):
                 raise RuntimeError(
-                    "call_sync would stop the event loop that is running here; use"
-                    " `await pipeline.call(…)`"
+                    "a synchronous call would stop the event loop that is running here; use"
+                    " `await pipeline.call(…)`, or of a framework's tool its asynchronous call"
+                    " (LangChain: `await tool.ainvoke(…)`)"
                 )
             if home is not None and home.is_running():
                 return home

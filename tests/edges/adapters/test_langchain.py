@@ -645,3 +645,14 @@ async def test_a_tool_goes_to_the_model_under_a_name_that_providers_take(approva
 
     assert [one.name for one in tools] == ["pay_all"]
     assert (said.name, said.content, trade.runs) == ("pay_all", "paid ann", ["ann"])
+
+
+async def test_a_synchronous_call_inside_of_a_running_loop_says_how_to_wait_instead() -> None:
+    with pytest.raises(RuntimeError, match=r"await tool\.ainvoke"):
+        hardened(pipeline_of(add)).invoke(asked("add", {"a": 1, "b": 2}))
+
+
+def test_a_synchronous_call_outside_of_a_loop_is_made() -> None:
+    message = hardened(pipeline_of(add)).invoke(asked("add", {"a": 1, "b": 2}))
+
+    assert message.content == "3"
