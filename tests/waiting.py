@@ -19,6 +19,9 @@ EVERY_S = 0.02
 WITHIN_S = 30.0
 """Seconds after which it is a failure: long, as the machine may be busy."""
 
+SOON_S = 5.0
+"""Seconds within which happens what waits for nothing: the machine may be busy."""
+
 
 async def until(holds: Callable[[], Any], *, within_s: float = WITHIN_S) -> Any:
     """Wait until a function, plain or async, gives something true; gives that, or fails."""

@@ -240,7 +240,9 @@ def test_quick_start_has_two_command_blocks_of_one_chain_each() -> None:
     assert [block.language for block in found] == ["bash", "bash"]
     demo, tests = (commands_of(block.text) for block in found)
     assert demo == ["python3 -m venv .venv && .venv/bin/pip install . && .venv/bin/seawall demo"]
-    assert tests == [".venv/bin/pip install -e '.[test]' && .venv/bin/python -m pytest -q"]
+    assert tests == [
+        ".venv/bin/pip install -e '.[test]' && .venv/bin/python -m pytest -q -n 3 --dist worksteal"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -61,9 +61,10 @@ async def test_the_first_asking_connects(server: Server) -> None:
     await link.aclose()
 
 
-async def test_a_server_that_hangs_holds_nobody_longer_than_the_bound(
-    link: RedisLink, server: Server
-) -> None:
+async def test_a_server_that_hangs_holds_nobody_longer_than_the_bound(server: Server) -> None:
+    link = made(server.url, timeout_s=1.5)
+    await link.start()
+    await until_up(link)
     server.pause()
     try:
         first, took_s = await asked(link)
@@ -72,18 +73,19 @@ async def test_a_server_that_hangs_holds_nobody_longer_than_the_bound(
         server.go_on()
 
     assert first is None
-    assert 0.4 < took_s < 2
-    assert all(answer is None and took_s < 0.4 for answer, took_s in others)
+    assert 1.4 < took_s < 5
+    assert all(answer is None and took_s < 1.4 for answer, took_s in others)
     await until_up(link)
     assert (await asked(link))[0] == b"said"
+    await link.aclose()
 
 
 async def test_a_server_that_is_not_there_is_no_error_and_no_wait() -> None:
-    link = made("redis://127.0.0.1:9/0", timeout_s=2)
+    link = made("redis://127.0.0.1:9/0", timeout_s=5)
 
     answers = [await asked(link) for _ in range(3)]
 
-    assert all(answer is None and took_s < 1 for answer, took_s in answers)
+    assert all(answer is None and took_s < 4 for answer, took_s in answers)
     await link.aclose()
 
 

@@ -36,7 +36,7 @@ MAX_PLACEHOLDERS = 100
 
 _NAME = r"[0-9]+|[A-Za-z_][A-Za-z0-9_]*"
 _PIECE = re.compile(rf"\{{\{{|\}}\}}|\{{({_NAME})\}}|[{{}}]")
-_OUTSIDE = re.compile(rf'(?:"((?:[^"\\]|\\.)*+)"|\{{({_NAME})\}})(\s*:)?', re.DOTALL)
+_OUTSIDE = re.compile(rf'(?:"((?>[^"\\]|\\.)*+)"|\{{({_NAME})\}})(\s*:)?', re.DOTALL)
 _FAR = 10_000
 _LEFT_OUT: Any = object()
 

@@ -51,12 +51,12 @@ _SEP = r"""(?:\[\w{0,20}\])?\\?["'\]]?\s*(?:=>?|:=?|->|%3[ad])\s*"""
 _COUNT = r"(?:\d[\d.,:_/%-]{0,20}+[kmb]?(?![\w+=]))"
 """A number, which is usage and not a secret where the name may be of something that is counted."""
 _QUOTED = (
-    r"""(?:[bru]{0,2}\\*"(?:[^"\\]|\\(?s:.))*+(?:"|\\?\Z)"""
-    r"""|[bru]{0,2}\\*'(?:[^'\\]|\\(?s:.))*+(?:'|\\?\Z))"""
+    r"""(?:[bru]{0,2}\\*"(?>[^"\\]|\\(?s:.))*+(?:"|\\?\Z)"""
+    r"""|[bru]{0,2}\\*'(?>[^'\\]|\\(?s:.))*+(?:'|\\?\Z))"""
 )
 _NESTED = (
     r"""(?:[\w.]{0,40}[\[({]{1,3}(?=\w|\s*[bru]{0,2}\\*["'])"""
-    rf"""(?:{_QUOTED}|[^\])}}"'])*+[\])}}]{{0,3}})"""
+    rf"""(?>{_QUOTED}|[^\])}}"'])*+[\])}}]{{0,3}})"""
 )
 _PLAIN = r"""(?:(?:bearer\s+|basic\s+)?[^\s&"',;)}\]\\]+)"""
 _VALUE = rf"(?:{_QUOTED}|{_NESTED}|{_PLAIN})"
@@ -68,7 +68,7 @@ _NO_VALUE = (
 _RUN = r"(?<![\w+/=-])(?=[a-z+/=_-]*[0-9])[\w+=-][\w+/=-]{31,}+"
 _IN_CODE = r"[\w.~/+%-]"
 _CODE = (
-    rf"(?!\d*+[a-z]*+(?:[-_.](?:[a-z]++|\d{{1,4}}))*+(?!{_IN_CODE}))"
+    rf"(?!\d*+[a-z]*+(?>[-_.](?:[a-z]++|\d{{1,4}}))*+(?!{_IN_CODE}))"
     rf"(?={_IN_CODE}{{0,120}}\d)(?={_IN_CODE}{{0,120}}[a-z]) {_IN_CODE}{{16,}}+"
 )
 """What an OAuth redirect brings back: long, of letters and digits, and no words with a number."""

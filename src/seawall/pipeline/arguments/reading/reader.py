@@ -61,10 +61,10 @@ COMMA = "trailing comma"
 _SPACE = re.compile(r"[ \t\n\r]*")
 _QUOTE = re.compile(r"([rRuU]?)('''|\"\"\"|'|\")")
 _BODY = {
-    '"': re.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL),
-    "'": re.compile(r"[^'\\]*+(?:\\.[^'\\]*+)*+", re.DOTALL),
-    '"""': re.compile(r'(?:[^"\\]|\\.|"(?!""))*+', re.DOTALL),
-    "'''": re.compile(r"(?:[^'\\]|\\.|'(?!''))*+", re.DOTALL),
+    '"': re.compile(r'[^"\\]*+(?>\\.[^"\\]*+)*+', re.DOTALL),
+    "'": re.compile(r"[^'\\]*+(?>\\.[^'\\]*+)*+", re.DOTALL),
+    '"""': re.compile(r'(?>[^"\\]|\\.|"(?!""))*+', re.DOTALL),
+    "'''": re.compile(r"(?>[^'\\]|\\.|'(?!''))*+", re.DOTALL),
 }
 _RAW = re.compile(r"[\x00-\x1f]")
 _HALF = re.compile("[\ud800-\udfff]")

@@ -59,7 +59,7 @@ _NOT_STRICT = (msgspec.DecodeError, UnicodeEncodeError, RecursionError, Overflow
 
 # Begun at the first digit of a run only: else long runs take quadratic time.
 _LONG_NUMBER = re.compile(rf"(?<![0-9])[0-9]{{{MAX_DIGITS + 1}}}")
-_NO_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[^"\[\]{}]+', re.DOTALL)
+_NO_BRACKETS = re.compile(r'"(?>[^"\\]|\\.)*+"?|[^"\[\]{}]+', re.DOTALL)
 _FENCE = re.compile(r"(`{3,}+|~{3,}+)[ \t]*+[\w.+-]*+[ \t]*+(?:\r?\n|(?=[\[{\"']))")
 
 

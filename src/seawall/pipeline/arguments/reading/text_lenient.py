@@ -26,8 +26,8 @@ from seawall.pipeline.arguments.reading.text import (
     goes_deeper,
 )
 
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
-_SOUND = re.compile(r'(?:[^\\]++|\\(?:u[0-9a-fA-F]{4}|["\\/bfnrt]))*+')
+_STRING = re.compile(r'"(?>[^"\\]|\\.)*+"?', re.DOTALL)
+_SOUND = re.compile(r'(?>[^\\]++|\\(?:u[0-9a-fA-F]{4}|["\\/bfnrt]))*+')
 """Text up to a backslash that begins no escape of JSON's."""
 _ESCAPES_AT_MOST = 50_000
 
