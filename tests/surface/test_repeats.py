@@ -43,7 +43,7 @@ def risky(pattern: str, flags: int = 0) -> bool:
 
 
 def ours() -> dict[str, re.Pattern[Any]]:
-    found = {}
+    found: dict[str, re.Pattern[Any]] = {}
     for module in pkgutil.walk_packages(seawall.__path__, "seawall."):
         if module.name.endswith("__main__"):
             continue
