@@ -472,10 +472,10 @@ async def test_the_server_never_outlives_the_proxy(start: Start, how: str) -> No
         assert await bare.end() == 0
     else:
         bare.process.send_signal(signal.Signals[how])
-        await asyncio.wait_for(bare.process.wait(), 10)
+        await asyncio.wait_for(bare.process.wait(), 20)
 
     await ended(pid)
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 15  # two are the server's, to end by itself
 
 
 async def test_a_server_that_does_not_end_by_itself_is_ended(start: Start) -> None:
@@ -486,7 +486,7 @@ async def test_a_server_that_does_not_end_by_itself_is_ended(start: Start) -> No
     assert await bare.end() == 0
 
     await ended(pid)
-    assert time.monotonic() - begun < 8
+    assert time.monotonic() - begun < 15
 
 
 # Approvals
