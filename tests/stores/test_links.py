@@ -10,6 +10,9 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +24,7 @@ from tests.waiting import until_idle
 
 from seawall.contract.errors import StoreUnavailable
 from seawall.stores import open_state
-from seawall.stores.links import POOL
+from seawall.stores.links import POOL, _set_pragmas
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -229,6 +232,24 @@ async def test_a_file_that_was_replaced_is_the_one_that_is_used(tmp_path: Path) 
         other.replace(path)
 
         assert await database_of(state).read(owners) == ["other"]
+
+
+def test_several_that_open_a_new_file_at_once_are_not_told_that_it_is_locked(
+    tmp_path: Path,
+) -> None:
+    together = threading.Barrier(6)
+
+    def opened(path: Path) -> str:
+        together.wait(30)
+        with closing(sqlite3.connect(path, timeout=30, isolation_level=None)) as connection:
+            _set_pragmas(connection, None)
+            return str(connection.execute("PRAGMA journal_mode").fetchone()[0])
+
+    with ThreadPoolExecutor(6) as threads:
+        for number in range(60):
+            path = tmp_path / f"{number}.db"
+            path.touch()
+            assert set(threads.map(opened, [path] * 6)) == {"wal"}
 
 
 async def test_a_file_that_another_process_holds_is_waited_for_so_long_and_no_longer(

@@ -45,6 +45,9 @@ _SPENT = {
 nothing else was possible then, would stay so."""
 
 
+_OPENERS = 20
+"""How many may be met that open a new file at the same moment."""
+
 _OUT_OF_STEP = "InternalClientError"
 """What asyncpg says of a connection on which the server said goodbye a moment ago: it is not closed
 yet, and takes nothing any more."""
@@ -304,9 +307,28 @@ def _made(path: Path) -> None:
 
 def _set_pragmas(dbapi_connection: Any, _: object) -> None:
     cursor = dbapi_connection.cursor()
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "trusted_schema=OFF"):
+    _write_ahead(cursor)
+    for pragma in ("synchronous=FULL", "trusted_schema=OFF"):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
+
+
+def _write_ahead(cursor: Any) -> None:
+    """Have the file written ahead, also where several open it for the first time at once.
+
+    SQLite waits for nobody then, and says that the file is locked; a transaction does wait.
+    """
+    for _ in range(_OPENERS):
+        try:
+            cursor.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                raise
+            cursor.execute("BEGIN IMMEDIATE")
+            cursor.execute("COMMIT")
+        else:
+            return
+    cursor.execute("PRAGMA journal_mode=WAL")
 
 
 def _begin(connection: Connection) -> None:
