@@ -91,6 +91,39 @@ def test_policies_that_keep_texts_change_nothing_where_a_tool_has_the_name_to_re
     assert (desk.pipeline.policies, desk.pipeline.policy_of("t")) == before
 
 
+SPILLS = Policies(default=RunPolicy(), tools={"t": RunPolicy(max_result_bytes=2_000, spill=True)})
+
+
+async def test_a_tool_that_keeps_texts_stays_out_where_another_has_the_name_to_read_them() -> None:
+    desk = Desk(scripted(name="result_read"), state="memory:", policies=SPILLS)
+
+    with pytest.raises(ConfigurationError, match="there is a tool named result_read"):
+        desk.pipeline.registry.register(scripted(name="t"))
+
+    assert desk.pipeline.registry.names() == ("result_read",)
+    assert reason(await desk.call("t")) == "tool_not_found"
+
+
+async def test_no_other_tool_takes_the_name_to_read_texts_while_any_are_kept() -> None:
+    desk = Desk(scripted("x" * 5_000, name="t"), state="memory:", policies=SPILLS)
+    cut = (await desk.call("t")).text
+
+    with pytest.raises(ConfigurationError, match="there is a tool named result_read of your own"):
+        desk.pipeline.registry.register(scripted(name="result_read"), on_duplicate="replace")
+
+    spill_id = cut.rpartition('{"id": "')[2].partition('"')[0]
+    read = await desk.pipeline.call("result_read", {"id": spill_id})
+    assert read.text.startswith("xxx")
+
+
+async def test_a_tool_may_have_the_name_to_read_texts_where_none_are_kept() -> None:
+    desk = Desk(scripted(name="t"), state="memory:")
+
+    desk.pipeline.registry.register(scripted("mine", name="result_read"))
+
+    assert (await desk.call("result_read")).text == "mine"
+
+
 async def test_new_policies_hold_for_new_calls_and_keep_what_was_learnt() -> None:
     policy = RunPolicy(rate="2/day", timeout_s=10, breaker=BreakerPolicy(threshold=2))
     desk = Desk(scripted(OSError("down"), ("sleep", 20), name="t"), policy=policy)

@@ -273,7 +273,7 @@ def test_pipelines_may_share_a_registry_and_a_state() -> None:
 
 def test_another_tool_of_its_name_is_refused() -> None:
     policies = Policies(RunPolicy(max_result_bytes=2_000, spill=True))
-    with pytest.raises(ConfigurationError, match="named result_read already"):
+    with pytest.raises(ConfigurationError, match="named result_read of your own"):
         Pipeline(
             [scripted(1), scripted(1, name=RESULT_READ)],
             policies=policies,

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from seawall.orchestration.result_read import check_result_read, offer_result_read
+from seawall.contract.errors import ConfigurationError
+from seawall.layers.result_spill import RESULT_READ
+from seawall.orchestration.result_read import (
+    check_reads_results,
+    check_result_read,
+    offer_result_read,
+)
 from seawall.pipeline.collecting import uncollected
 
 if TYPE_CHECKING:
@@ -42,17 +48,38 @@ class Chains:
         with uncollected():
             for tool in self._registry:
                 if self._registry.quarantine_reason(tool.name) is None:
-                    self._take(tool)
+                    self._put(self.builder.route(tool))
 
     def take(self, tool: Tool) -> None:
-        """Compose the chain of a tool that comes in; raises `ConfigurationError`."""
-        if self._take(tool).spill is not None:
-            self.offer_result_read()
+        """Compose the chain of a tool that comes in; raises `ConfigurationError`.
 
-    def _take(self, tool: Tool) -> Route:
-        route = self.routes[tool.name] = self.builder.route(tool)
-        self._set_aside.pop(tool.name, None)
-        return route
+        Then nothing is changed: the tool stays out, and so does its chain.
+        """
+        route = self.builder.route(tool)
+        try:
+            self._check_result_read(route)
+        except ConfigurationError:
+            if tool.name not in self.routes:
+                self.builder.forget(tool.name)
+            raise
+        self._put(route)
+        if route.spill is not None:
+            offer_result_read(self._registry)
+
+    def _check_result_read(self, route: Route) -> None:
+        """Look that whoever is told to read on what was cut is not led to another tool."""
+        if route.spill is not None:
+            check_result_read(self._registry)
+        elif route.tool.name == RESULT_READ and self._any_spills:
+            check_reads_results(route.tool)
+
+    @property
+    def _any_spills(self) -> bool:
+        return any(route.spill is not None for route in tuple(self.routes.values()))
+
+    def _put(self, route: Route) -> None:
+        self.routes[route.tool.name] = route
+        self._set_aside.pop(route.tool.name, None)
 
     def forget(self, name: str) -> None:
         """Forget the chain of a tool that went."""
@@ -87,7 +114,7 @@ class Chains:
 
     def offer_result_read(self) -> None:
         """Let models read what is kept of cut results, if any is."""
-        if any(route.spill is not None for route in self.routes.values()):
+        if self._any_spills:
             offer_result_read(self._registry)
 
     def of_set_aside(self, tool: Tool) -> Route:

@@ -37,10 +37,16 @@ def offer_result_read(registry: Registry) -> None:
 def check_result_read(registry: Registry) -> None:
     """Raise `ConfigurationError` if another tool has the name of this one."""
     known = registry.get(RESULT_READ)
-    if known is not None and known.executor is not read_result:
+    if known is not None:
+        check_reads_results(known)
+
+
+def check_reads_results(tool: Tool) -> None:
+    """Raise `ConfigurationError` if a tool of this one's name is another one."""
+    if tool.executor is not read_result:
         raise ConfigurationError(
-            f"there is a tool named {RESULT_READ} already, with which a model would read what"
-            " result limits cut: give it another name, or leave `spill` out"
+            f"there is a tool named {RESULT_READ} of your own, and with that name a model reads what"
+            " result limits cut: give yours another name, or leave `spill` out"
         )
 
 
