@@ -45,7 +45,7 @@ def check_reads_results(tool: Tool) -> None:
     """Raise `ConfigurationError` if a tool of this one's name is another one."""
     if tool.executor is not read_result:
         raise ConfigurationError(
-            f"there is a tool named {RESULT_READ} of your own, and with that name a model reads what"
+            f"there is a tool named {RESULT_READ} of your own, and by that name a model reads what"
             " result limits cut: give yours another name, or leave `spill` out"
         )
 

@@ -527,3 +527,83 @@ async def test_outside_of_a_graph_nobody_can_be_asked() -> None:
     assert message.status == "error"
     assert "approval required" in str(message.content)
     assert shop.done == []
+
+
+class Counted(TypedDict):
+    """The state of a graph that keeps no messages."""
+
+    said: list[str]
+
+
+def in_turn(shop: Shop, *asked: tuple[str, dict[str, Any]], is_async: bool = True) -> Any:
+    """A graph with one node that makes calls one after another, which no message asks for."""
+    pipeline = Pipeline(shop.tools)
+    tools = {one.name: one for one in to_langchain(pipeline, approvals="framework")}
+    wanted = [
+        (tools[name], {"name": name, "args": given, "id": f"c{at}", "type": "tool_call"})
+        for at, (name, given) in enumerate(asked)
+    ]
+
+    async def makes(_: Counted, config: RunnableConfig) -> dict[str, Any]:
+        return {"said": [(await one.ainvoke(call, config)).text for one, call in wanted]}
+
+    def makes_plainly(_: Counted, config: RunnableConfig) -> dict[str, Any]:
+        return {"said": [one.invoke(call, config).text for one, call in wanted]}
+
+    graph: Any = StateGraph(Counted)
+    graph.add_node("makes", makes if is_async else makes_plainly).add_edge(START, "makes")
+    return graph.compile(checkpointer=InMemorySaver())
+
+
+NOTE = ("note", {"text": "fee"})
+PAY = ("pay", {"to": "ann"})
+
+
+@pytest.mark.parametrize(
+    ("asked", "questions", "done"),
+    [
+        ([PAY, PAY], 1, ["pay ann"]),
+        ([NOTE, PAY], 0, ["note fee"]),
+        ([NOTE, NOTE, PAY], 0, ["note fee", "note fee"]),
+        ([PAY, NOTE, PAY], 1, ["pay ann", "note fee"]),
+        ([PAY, NOTE], 1, ["pay ann", "note fee"]),
+        ([("note", {}), PAY], 1, ["pay ann"]),
+    ],
+)
+async def test_no_answer_runs_again_what_a_node_has_run_before_its_question(
+    asked: list[Any], questions: int, done: list[str]
+) -> None:
+    shop = Shop()
+    graph = in_turn(shop, *asked)
+
+    found, answered = await graph.ainvoke({"said": []}, THREAD), 0
+    while "__interrupt__" in found and answered < 5:
+        found, answered = await graph.ainvoke(Command(resume=True), THREAD), answered + 1
+
+    assert (answered, shop.done) == (questions, done)
+    refused = [said for said in found["said"] if "approval required" in said]
+    assert len(refused) == sum(one[0] == "pay" for one in asked) - questions
+    assert all("which would run again when the answer comes" in said for said in refused)
+
+
+def test_the_same_holds_for_a_graph_that_is_not_async() -> None:
+    shop = Shop()
+    graph = in_turn(shop, NOTE, PAY, is_async=False)
+
+    found = graph.invoke({"said": []}, THREAD)
+
+    assert "__interrupt__" not in found
+    assert shop.done == ["note fee"]
+
+
+async def test_what_may_be_repeated_stands_in_the_way_of_no_question() -> None:
+    shop = Shop()
+    shop.tools[-1] = seawall.tool(shop.note, risk=Risk.LOW, annotations=Annotations.for_reading())
+    graph = in_turn(shop, NOTE, PAY)
+
+    paused = await graph.ainvoke({"said": []}, THREAD)
+    found = await graph.ainvoke(Command(resume=True), THREAD)
+
+    assert "__interrupt__" in paused
+    assert found["said"] == ["noted", "paid ann"]
+    assert shop.done == ["note fee", "note fee", "pay ann"]

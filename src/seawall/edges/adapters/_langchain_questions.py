@@ -90,7 +90,13 @@ class _Step:
     def __init__(self, scratchpad: Any) -> None:
         self.scratchpad = scratchpad  # held, so that its id is that of no other
         self.questions: dict[tuple[Any, ...], _Question] = {}
-        self.ran: str | None = None
+        self.began: list[Asked] = []
+        """Calls that run, or have run, and must not run again."""
+
+    @property
+    def ran(self) -> str | None:
+        """A tool that would run once more if the graph were interrupted now."""
+        return self.began[0].name if self.began else None
 
 
 class Questions:
@@ -115,7 +121,7 @@ class Questions:
             return None
         together = _together(call, runtime, config)
         if len(together) < 2:
-            return self._asked_again(call, config, scratchpad)
+            return self._alone_before(call, config, scratchpad, session)
         with self._lock:
             step = self._step(scratchpad)
             question = step.questions.setdefault(tuple(one.id for one in together), _Question())
@@ -124,15 +130,34 @@ class Questions:
             if question.answers is None:
                 question.answers = self._asked(step, question, together, session)
             answer = question.take(call)
+            if answer is None:
+                self._begins(step, call)
         self._note(step, call, answer)
         return answer
+
+    def _alone_before(
+        self, call: Asked, config: RunnableConfig, scratchpad: Any, session: Session
+    ) -> Answer | None:
+        answer = self._asked_again(call, config, scratchpad)
+        if answer is not None or self._bridge.may_repeat(call.name):
+            return answer
+        # What nobody is asked about runs now, and an interrupt after it would run it again.
+        if self._bridge.question(call.name, call.arguments, session) is None:
+            with self._lock:
+                self._begins(self._step(scratchpad), call)
+        return None
 
     def after(
         self, call: Asked, runtime: Any, config: RunnableConfig, result: ToolResult
     ) -> Answer:
         """Ask for a call that its pipeline refused for want of an approval, if a graph runs it."""
         scratchpad = _scratchpad(config)
-        if not self._bridge.asks(result) or scratchpad is None:
+        if scratchpad is None or not self._bridge.by_framework:
+            return result
+        if result.failure is not None and result.failure.may_have_run is False:
+            with self._lock:
+                self._did_not_begin(self._step(scratchpad), call)
+        if not self._bridge.asks(result):
             return result
         if len(_together(call, runtime, config)) > 1:
             return result
@@ -171,8 +196,16 @@ class Questions:
 
     def _note(self, step: _Step, call: Asked, answer: Answer | None) -> None:
         """Note that what was allowed runs now: an interrupt after it would run it once more."""
-        if isinstance(answer, Approved) and not self._bridge.may_repeat(call.name):
-            step.ran = call.name
+        if isinstance(answer, Approved):
+            self._begins(step, call)
+
+    def _begins(self, step: _Step, call: Asked) -> None:
+        if not self._bridge.may_repeat(call.name):
+            step.began.append(call)
+
+    @staticmethod
+    def _did_not_begin(step: _Step, call: Asked) -> None:
+        step.began = [one for one in step.began if one is not call]
 
     def _asked(
         self, step: _Step, question: _Question, together: Sequence[Asked], session: Session
