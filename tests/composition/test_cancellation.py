@@ -469,3 +469,29 @@ def test_of_calls_that_compete_each_ends_as_it_should(
         await _works(stage)
 
     asyncio.run(scene())
+
+
+async def test_an_async_tool_that_raises_generator_exit_leaves_nothing_taken() -> None:
+    """It cannot be told from the call being closed, so it is raised as it is, as a cancel is."""
+    ran: list[str] = []
+
+    async def leaves(arguments: dict[str, Any], context: Any) -> str:
+        ran.append("once")
+        if len(ran) == 1:
+            raise GeneratorExit
+        return "well"
+
+    tool = Tool("t", "d.", {"type": "object"}, leaves, annotations=Annotations.for_reading())
+    policy = RunPolicy(
+        max_retries=2, max_concurrency=1, timeout_s=5, breaker=BreakerPolicy(threshold=1)
+    )
+    pipeline = Pipeline([tool], policies=Policies(default=policy))
+
+    with pytest.raises(GeneratorExit):
+        await pipeline.call("t", {})
+    result = await pipeline.call("t", {})
+
+    assert result.text == "well"
+    assert len(ran) == 2  # nothing was tried again
+    assert [span.reason for span in pipeline.trace.spans()] == ["", "cancelled"]
+    assert pipeline.breakers.state("t") == "closed"

@@ -35,7 +35,7 @@ def shared_by(
         url,
         replicas=settings.replicas,
         timeout_s=settings.timeout_s,
-        prefix=settings.prefix,
+        prefix=settings.shown_prefix,
         clock=clock,
     )
     return shared, True

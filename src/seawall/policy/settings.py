@@ -175,11 +175,12 @@ class SharedSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How many processes share the rates: what each may grant without the store is its part."""
     timeout_s: float = TIMEOUT_S
     """How long the store may take to answer; what takes longer is done without it."""
-    prefix: str = PREFIX
-    """What the names of its keys begin with."""
+    prefix: str | None = None
+    """What the names of its keys begin with. None is `seawall`, to which a proxy adds its server;
+    what is given is taken as it is."""
 
     def __post_init__(self) -> None:
-        check_shared(replicas=self.replicas, timeout_s=self.timeout_s, prefix=self.prefix)
+        check_shared(replicas=self.replicas, timeout_s=self.timeout_s, prefix=self.shown_prefix)
         if self.url is None:
             return
         if self.url_env is not None:
@@ -190,6 +191,11 @@ class SharedSettings(msgspec.Struct, frozen=True, kw_only=True):
         if "@" in self.url or "password=" in self.url:
             said = "holds a password, and a policy is no place for one; name it by url_env"
             raise ConfigurationError([Fault(said, key="url")])
+
+    @property
+    def shown_prefix(self) -> str:
+        """What the names of its keys begin with, given or not."""
+        return PREFIX if self.prefix is None else self.prefix
 
 
 class ConsoleSettings(msgspec.Struct, frozen=True, kw_only=True):

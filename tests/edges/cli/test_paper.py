@@ -137,6 +137,8 @@ def test_a_word_longer_than_a_line_is_folded_and_not_cut(screen: Screen) -> None
         ("a\rb", "a\\u000db"),
         ("left\u202eright", "left\\u202eright"),
         ("\x9b31m", "\\u009b31m"),
+        ("pay\u3164", "pay\\u3164"),
+        ("a\U000e0001b", "a\\udb40\\udc01b"),
     ],
 )
 def test_what_could_control_a_terminal_is_made_visible(text: str, expected: str) -> None:

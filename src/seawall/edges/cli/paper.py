@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any, TextIO
 
 from seawall.edges.cli.grid import INDENT, Form, in_columns, layout
+from seawall.pipeline.visible import visible_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -130,9 +131,5 @@ def _styled(part: Styled | str) -> Styled:
 
 
 def printable(text: str) -> str:
-    """Make what could move the cursor, colour or reorder a line visible instead."""
-    if text.isprintable():
-        return text
-    return "".join(
-        char if char.isprintable() or char in "\n\t" else f"\\u{ord(char):04x}" for char in text
-    )
+    """Make what could move the cursor, colour, reorder or hide in a line visible instead."""
+    return text if text.isascii() and text.isprintable() else visible_json(text)

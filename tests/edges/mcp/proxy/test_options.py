@@ -57,6 +57,7 @@ async def first_of(server: Server, prefix: dict[str, Any], **options: Any) -> bo
             False,
         ),
         ({"prefix": "ours"}, {"command": ("npx", "a")}, {"command": ("npx", "b")}, False),
+        ({"prefix": "seawall"}, {"command": ("npx", "a")}, {"command": ("npx", "b")}, False),
     ],
 )
 async def test_proxies_of_two_servers_share_no_limits_unless_a_prefix_is_given(
@@ -67,5 +68,5 @@ async def test_proxies_of_two_servers_share_no_limits_unless_a_prefix_is_given(
     granted = [await first_of(server, prefix, **options) for options in (one, other, one)]
 
     assert granted == [True, apart, False]
-    first = b"ours" if prefix else b"seawall"
+    first = prefix.get("prefix", "seawall").encode()
     assert all(key.startswith(first) for key in server.client.scan_iter())

@@ -70,7 +70,7 @@ class ProxyOptions(msgspec.Struct, frozen=True, kw_only=True):
         Two servers may well have a tool of one name each.
         """
         shared = policies.shared
-        if (shared.url is None and shared.url_env is None) or shared.prefix != PREFIX:
+        if (shared.url is None and shared.url_env is None) or shared.prefix is not None:
             return policies
         # By no key: proxies of one server may have states of their own, and share all the same.
         server = msgspec.structs.replace(self, state=None).origin()
