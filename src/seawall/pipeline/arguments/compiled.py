@@ -8,10 +8,8 @@ at its place, while the rest of the schema works.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
-from weakref import ref
 
 import msgspec
 
@@ -20,6 +18,7 @@ from seawall.contract.failure import Issue
 from seawall.pipeline.arguments.faults.finder import Finder
 from seawall.pipeline.arguments.faults.schema import schema_faults
 from seawall.pipeline.arguments.faults.survey import Survey
+from seawall.pipeline.arguments.latest import Latest
 from seawall.pipeline.arguments.reading.bounds import out_of_bounds
 from seawall.pipeline.arguments.schema.combinations import HARMLESS_REFERENCES, excess
 from seawall.pipeline.arguments.schema.dialects import (
@@ -63,6 +62,10 @@ class Kept:
 
     def __init__(self) -> None:
         self.survey: Survey | None = None
+
+    def forget(self) -> None:
+        """Let go of it; it is made again when it is needed."""
+        self.survey = None
 
 
 class CompiledSchema(msgspec.Struct, frozen=True, eq=False):
@@ -117,16 +120,12 @@ def _surveyed(compiled: CompiledSchema) -> Survey:
         )
         documents = Documents(schema, dialect, compiled.resources)
         known = compiled.kept.survey = Survey(documents, dialect, validators)
-        _ORDER.append(ref(compiled.kept))
-        while len(_ORDER) > _KEPT:
-            oldest = _ORDER.popleft()()
-            if oldest is not None:
-                oldest.survey = None
+        _SURVEYED.made(compiled.kept)
     return known
 
 
-_ORDER: deque[ref[Kept]] = deque()
-"""Where a survey is, the oldest first: of 10,000 tools all may be refused."""
+_SURVEYED = Latest(_KEPT)
+"""Where a survey is: of 10,000 tools all may be refused."""
 
 
 def compile_schema(

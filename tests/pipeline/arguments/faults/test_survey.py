@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from seawall.pipeline.arguments import compiled as module
 from seawall.pipeline.arguments.compiled import CompiledSchema, compile_schema
 from seawall.pipeline.arguments.faults.survey import Spot, Survey
+from seawall.pipeline.arguments.latest import Latest
 from seawall.pipeline.arguments.schema.dialects import DRAFT_2020
 from seawall.pipeline.arguments.schema.documents import Documents
 from seawall.pipeline.arguments.schema.redaction import Secrecy
@@ -133,13 +134,14 @@ def test_it_goes_with_its_schema() -> None:
 
 
 def test_only_so_many_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_KEPT", alive(Survey) + 5)
+    most = alive(Survey) + 5
+    monkeypatch.setattr(module, "_SURVEYED", Latest(most))
     many = [compile_schema({**KINDS, "title": str(number)}) for number in range(40)]
 
     said = [compiled.faults({"count": "x"}) for compiled in [*many, *many]]
 
     assert len(set(said)) == 1
-    assert alive(Survey) <= module._KEPT
+    assert alive(Survey) <= most
 
 
 def test_schemas_of_which_nothing_is_asked_cost_nothing() -> None:

@@ -16,6 +16,7 @@ from seawall.contract.pointer import escaped
 from seawall.pipeline.arguments.careful.places import Place, Places, Union
 from seawall.pipeline.arguments.careful.scalars import NOTHING, listed, scalar
 from seawall.pipeline.arguments.careful.subschemas import Schema, Subschemas
+from seawall.pipeline.arguments.latest import Latest
 from seawall.pipeline.arguments.reading.reader import MAX_DEPTH, MAX_DIGITS, ArgumentTextFault
 from seawall.pipeline.arguments.reading.text import read
 
@@ -41,11 +42,11 @@ class Careful:
     """Mends the arguments of one tool.
 
     `schema` is what `is_valid` was compiled from; it must not change. Subschemas are compiled
-    when the first call needs them, so a tool that is always called rightly pays for none.
-    May be used by several threads.
+    when the first call needs them, so a tool that is always called rightly pays for none; they are
+    kept for the tools that needed theirs last. May be used by several threads.
     """
 
-    __slots__ = ("_formats", "_is_valid", "_root", "_schema", "_wants_integers")
+    __slots__ = ("__weakref__", "_formats", "_is_valid", "_root", "_schema", "_wants_integers")
 
     def __init__(
         self,
@@ -74,17 +75,29 @@ class Careful:
         return self._mended(value)
 
     def _mended(self, value: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-        if self._root is None:
-            root = dict(self._schema) if isinstance(self._schema, Mapping) else {}
-            subschemas = Subschemas(root, self._is_valid, validate_formats=self._formats)
-            self._root = Places(subschemas).place((root,))
+        place = self._root or self._made()
         mending = _Mending(value, wants_integers=self._wants_integers)
         try:
-            mended = mending.value(self._root, value, None, wraps=False)
+            mended = mending.value(place, value, None, wraps=False)
         except RecursionError:
             # The caller's own stack is nearly used up; an unmended value is refused, not wrong.
             return value, ()
         return mended, mending.said()
+
+    def _made(self) -> Place:
+        root = dict(self._schema) if isinstance(self._schema, Mapping) else {}
+        subschemas = Subschemas(root, self._is_valid, validate_formats=self._formats)
+        place = self._root = Places(subschemas).place((root,))
+        _MENDED.made(self)
+        return place
+
+    def forget(self) -> None:
+        """Let go of what was compiled; it is made again when it is needed."""
+        self._root = None
+
+
+_MENDED = Latest(500)
+"""Who has compiled subschemas: of 10,000 tools all may be called with what has to be mended."""
 
 
 class _Mending:
