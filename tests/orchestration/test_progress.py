@@ -23,7 +23,7 @@ from seawall import (
     ToolResult,
     TurnStatus,
 )
-from seawall.orchestration.progress import EVERY_S, MAX_AT_ONCE, Pace
+from seawall.orchestration.progress import EVERY_S, MAX_AT_ONCE, MAX_REPORT_BYTES, Pace
 from seawall.testing import FakeClock
 
 SECRET = "4111 1111"
@@ -293,6 +293,67 @@ async def test_a_thread_that_reports_without_end_is_bounded_in_memory_and_in_wha
     assert result.text == "done"
     assert heard == sorted(heard)
     assert len(heard) <= MAX_AT_ONCE + took_s / EVERY_S + 1
+
+
+@pytest.mark.parametrize("letter", ["a", "é", "漢", "😀", "\ud800"])
+async def test_a_long_line_is_cut_between_two_characters_and_says_so(letter: str) -> None:
+    heard = Heard()
+
+    async def tells(arguments: dict[str, Any], context: Any) -> str:
+        context.progress(letter * 1_000_000)
+        context.progress(letter * 100)
+        return "done"
+
+    await Pipeline([pay(tells)]).call("pay", {}, on_progress=heard)
+
+    long, whole = heard
+    assert whole == letter * 100
+    assert long.endswith("… [cut: it has 1,000,000 characters]")
+    assert MAX_REPORT_BYTES - 8 < len(long.encode()) <= MAX_REPORT_BYTES
+    assert set(long.partition("…")[0]) == {"?" if letter == "\ud800" else letter}
+
+
+async def test_what_a_hook_makes_of_a_line_is_bounded_too() -> None:
+    class Doubles(Hook):
+        def report(self, context: HookContext) -> Replace:
+            assert context.result is not None
+            return Replace(content=context.result.text * 3)
+
+    heard = Heard()
+
+    async def tells(arguments: dict[str, Any], context: Any) -> str:
+        context.progress("a" * 5_000)
+        return "done"
+
+    await Pipeline([pay(tells)], hooks=[Doubles()]).call("pay", {}, on_progress=heard)
+
+    assert heard[0].endswith("… [cut: it has 15,000 characters]")
+
+
+async def test_partial_results_and_lines_are_cut_as_the_results_of_their_tool_are() -> None:
+    heard: list[Any] = []
+
+    async def tells(arguments: dict[str, Any], context: Any) -> Any:
+        context.progress("b" * 5_000)
+        yield "a" * 50_000
+        yield "done"
+
+    async def streams(arguments: dict[str, Any], context: Any) -> Any:
+        context.progress("b" * 5_000)
+        context.progress(ToolResult.of_text("a" * 50_000))
+        return "done"
+
+    policies = Policies(default=RunPolicy(max_result_bytes=2_000))
+    for tool in (pay(tells), pay(streams)):
+        heard.clear()
+        await Pipeline([tool], policies=policies).call(
+            "pay", {}, on_progress=lambda report, *_: heard.append(report)
+        )
+        line, partial = heard
+        assert line.endswith("… [cut: it has 5,000 characters]")
+        assert len(line) <= 2_000
+        assert "bytes were cut here" in partial.text
+        assert len(partial.text) <= 2_000
 
 
 @pytest.mark.parametrize(

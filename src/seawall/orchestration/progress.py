@@ -12,6 +12,9 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from seawall.layers.result_limit import limited
+from seawall.layers.result_sizes import text_size
+from seawall.layers.text_ends import text_head
 from seawall.pipeline.foreign import log, told
 
 if TYPE_CHECKING:
@@ -21,11 +24,22 @@ if TYPE_CHECKING:
     from seawall.pipeline.clock import Clock
     from seawall.pipeline.invocation import Invocation, Progress
 
+MAX_REPORT_BYTES = 8 * 1024
+"""Of one line of text; a partial result is cut as the result would be."""
+
 MAX_AT_ONCE = 100
 """Reports of one call that are passed on without a pause."""
 
 EVERY_S = 0.1
 """How often one is passed on after that."""
+
+
+def short(line: str, most: int = MAX_REPORT_BYTES) -> str:
+    """Give a line itself if it is short enough, else its beginning, and how long it was."""
+    if 4 * len(line) <= most or text_size(line) <= most:
+        return line
+    said = f"… [cut: it has {len(line):,} characters]"
+    return text_head(line, max(most - text_size(said), 0)) + said
 
 
 class Pace:
@@ -45,6 +59,13 @@ class Pace:
     def take(self, count: int = 1) -> None:
         """Let some pass."""
         self._left -= count
+
+    def lets(self, now: float) -> bool:
+        """Let one pass if it may; say whether it does."""
+        if not self.left(now):
+            return False
+        self.take()
+        return True
 
     @property
     def wait_s(self) -> float:
@@ -106,7 +127,9 @@ class Reports:
         self._woken = False
 
     def add(self, report: Any, done: float | None, total: float | None) -> None:
-        """Take a report, from any thread."""
+        """Take a report, from any thread; of what waits a line too is bounded."""
+        if isinstance(report, str):
+            report = short(report)
         self._waiting.append((report, done, total))
         if not self._woken:
             self._woken = True
@@ -156,5 +179,10 @@ class Reports:
         """Tell a report; None is one that hooks withheld."""
         if report is None:
             return
+        most = self._call.policy.max_result_bytes
+        if isinstance(report, str):
+            report = short(report, min(most or MAX_REPORT_BYTES, MAX_REPORT_BYTES))
+        elif most is not None:
+            report = limited(report, most)
         listeners = [one for one in (self._call.on_progress, self._of_all) if one is not None]
         told(listeners, report, *news[1:])

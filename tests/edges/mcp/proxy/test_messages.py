@@ -196,3 +196,25 @@ def test_what_is_on_one_line_keeps_its_bytes() -> None:
     raw = b'{"id":1, "method":"ping"}'
 
     assert messages.on_one_line(raw) is raw
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        messages.notification(messages.PROGRESS, {"progress": 1, "message": "short"}),
+        messages.notification(messages.PROGRESS, {"progress": 1, "message": ["x" * 20_000]}),
+        messages.notification("notifications/message", {"message": "x" * 20_000}),
+    ],
+)
+def test_what_is_no_long_line_of_progress_stays_as_it_came(message: messages.Message) -> None:
+    assert messages.shortened(message) is message
+
+
+def test_a_long_line_of_progress_is_cut_and_nothing_else_of_it() -> None:
+    params = {"progressToken": "p", "progress": 1, "message": "é" * 20_000, "x": 1}
+
+    found = messages.shortened(messages.notification(messages.PROGRESS, params))
+
+    said = found.envelope.parameters()
+    assert said.pop("message").endswith("é… [cut: it has 20,000 characters]")
+    assert said == {"progressToken": "p", "progress": 1, "x": 1}

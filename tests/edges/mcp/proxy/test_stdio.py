@@ -14,6 +14,8 @@ import pytest
 from tests.edges.mcp.proxy.conftest import LEGACY, MODERN
 from tests.waiting import SOON_S, until
 
+from seawall.orchestration.progress import MAX_REPORT_BYTES
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
@@ -738,6 +740,31 @@ async def test_progress_that_no_client_asked_for_does_not_reach_it_even_after_th
 
     late = [line for line in bare.lines if b"notifications/progress" in line]
     assert [json.loads(line)["params"]["progressToken"] for line in late] == ["mine"]
+
+
+async def test_progress_of_what_has_ended_is_bounded_in_number(start: Start) -> None:
+    bare = await start({"t": "text:done;late_progress:500"})
+
+    await bare.call("t", _meta={"progressToken": "mine"})
+    await bare.ask("ping")
+
+    late = [line for line in bare.lines if b"notifications/progress" in line]
+    assert 100 <= len(late) < 150
+
+
+async def test_a_long_line_of_progress_is_cut_between_two_characters(start: Start) -> None:
+    bare = await start({"t": "long_progress:500000;text:done"})
+
+    answer = await bare.call("t", _meta={"progressToken": "mine"})
+
+    (line,) = [line for line in bare.lines if b"notifications/progress" in line]
+    params = json.loads(line)["params"]
+    said = params.pop("message")
+    assert text_of(answer) == "done"
+    assert params == {"progressToken": "mine", "progress": 1, "x-unknown": 1}
+    assert said.startswith("éé")
+    assert said.endswith("é… [cut: it has 500,000 characters]")
+    assert len(said.encode()) <= MAX_REPORT_BYTES
 
 
 async def test_a_call_cannot_hide_behind_a_break_inside_a_message(start: Start) -> None:

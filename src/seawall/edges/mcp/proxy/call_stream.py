@@ -231,7 +231,7 @@ class CallStream:
         """Give what the client is to hear of an event that is not the answer waited for."""
         if message.envelope.method is not msgspec.UNSET:
             known = self._relay.observed(self._session, message, self)
-            return passed(event, message) if known else None
+            return passed(event, messages.shortened(message)) if known else None
         answer = await self._relay.heard(self._session, message)
         if answer is None or answer is message.raw:
             return answer and passed(event, message)

@@ -138,9 +138,8 @@ class Exchange:
             self.context.progress("")
         if self.own_token is not None:
             return False
-        if not self._pace.left(now):
+        if not self._pace.lets(now):
             return False
-        self._pace.take()
         if not isinstance(progress, (int, float)):
             return True
         # A second attempt begins anew, but what a client is told must grow.

@@ -301,7 +301,9 @@ class Relay:
         if message is None:
             return unread(event)
         if message.envelope.method is not msgspec.UNSET:
-            return passed(event, message) if self.observed(session, message) else NOTHING
+            if not self.observed(session, message):
+                return NOTHING
+            return passed(event, messages.shortened(message))
         said = await self.heard(session, message, asked)
         if said is None:
             return NOTHING
@@ -338,14 +340,17 @@ class Relay:
             session.hold(message, self.guard)
         elif envelope.method == "notifications/tools/list_changed":
             self.guard.catalogue.changed(session.client)
-        elif envelope.method == "notifications/progress":
+        elif envelope.method == messages.PROGRESS:
             params = envelope.parameters()
             token = params.get("progressToken")
             calls = [call] if call is not None else list(session.calls.values())
             for one in calls:
                 if token is not None and token in (one.exchange.token, one.exchange.own_token):
                     return one.exchange.heard(params.get("progress"), self.guard.clock.now())
-            return not session.client.made_token(token)
+            # Of a call that has ended, or of another request.
+            return not session.client.made_token(token) and session.of_others.lets(
+                self.guard.clock.now()
+            )
         return True
 
     def with_parameters(self, headers: Headers, exchange: Exchange, params: Any) -> Headers:

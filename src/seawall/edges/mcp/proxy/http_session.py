@@ -6,6 +6,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Protocol
 
 from seawall.edges.mcp.proxy.messages import key_of
+from seawall.orchestration.progress import Pace
 
 if TYPE_CHECKING:
     from seawall.edges.mcp.proxy.client import Client
@@ -35,6 +36,8 @@ class HttpSession:
 
     def __init__(self, client: Client) -> None:
         self.client = client
+        self.of_others = Pace()
+        """How much progress is told that is of no call under way."""
         self.calls: dict[Any, Call] = {}
         """Calls under way, by the client's id."""
         self.awaited: dict[Any, Call] = {}

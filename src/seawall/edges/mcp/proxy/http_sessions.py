@@ -40,7 +40,7 @@ IDLE_S = 30 * 60.0
 """After so long without a request a session is ended."""
 
 MAX_BACKLOG = 256
-"""Messages kept for a client that has no stream open."""
+"""Messages kept for a client that has no stream open, or does not take what is on it."""
 
 PING_S = 15.0
 
@@ -55,7 +55,9 @@ class Outlet:
         self._there = asyncio.Event()
 
     def put(self, raw: bytes, *, last: bool = False) -> None:
-        """Send something; the answer is last."""
+        """Send something; the answer is last. Of what waits too long the oldest is lost."""
+        if len(self._queue) >= MAX_BACKLOG:
+            self._queue.popleft()
         self._queue.append((raw, last))
         self._there.set()
 

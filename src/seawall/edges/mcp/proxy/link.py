@@ -14,6 +14,7 @@ import msgspec
 from seawall.edges.mcp.proxy import messages
 from seawall.edges.mcp.proxy.exchange import Exchange, ServerGone
 from seawall.edges.mcp.proxy.messages import Message, key_of
+from seawall.orchestration.progress import Pace
 from seawall.pipeline.foreign import log
 
 if TYPE_CHECKING:
@@ -73,6 +74,8 @@ class Link:
         self._held: dict[Any, tuple[Exchange, ...]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
+        self._of_others = Pace()
+        """How much progress is told that is of no call under way."""
         self._answers = False
         self._why_gone = ""
 
@@ -328,16 +331,19 @@ class Link:
     def _notified(self, message: Message) -> None:
         method = message.envelope.method
         exchange: Exchange | None = None
-        if method == "notifications/progress":
+        if method == messages.PROGRESS:
             params = message.envelope.parameters()
             token = params.get("progressToken")
             exchange = self._of_token(token)
             if exchange is None and self.client.made_token(token):
                 return  # the call it was about has ended, and the client never heard of it
+            if exchange is None and not self._of_others.lets(self._guard.clock.now()):
+                return
             if exchange is not None and not exchange.heard(
                 params.get("progress"), self._guard.clock.now()
             ):
                 return
+            message = messages.shortened(message)
         elif method == "notifications/tools/list_changed":
             self._guard.catalogue.changed(self.client)
         self._to_client(message.raw, message, exchange)

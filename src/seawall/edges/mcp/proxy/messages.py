@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from seawall.edges.mcp.codes import NEVER_RUN
+from seawall.orchestration.progress import MAX_REPORT_BYTES, short
 from seawall.pipeline.foreign import log
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ OWN = "seawall-"
 
 VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
+
+PROGRESS = "notifications/progress"
 
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 """One message in either direction."""
@@ -277,6 +280,17 @@ def notification(method: str, params: Any = None) -> Message:
         return Message(encode(said), Envelope(method=method))
     inner = msgspec.Raw(encode(params))
     return Message(encode({**said, "params": inner}), Envelope(method=method, params=inner))
+
+
+def shortened(message: Message) -> Message:
+    """Bound what a server says of a call's progress, as a pipeline does what its tools say."""
+    if message.envelope.method != PROGRESS or len(message.raw) <= MAX_REPORT_BYTES:
+        return message
+    params = message.envelope.parameters()
+    said = params.get("message")
+    if not isinstance(said, str):
+        return message
+    return notification(PROGRESS, {**params, "message": short(said)})
 
 
 def answer(request_id: Any, result: Any) -> bytes:

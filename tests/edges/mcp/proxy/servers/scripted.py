@@ -114,9 +114,18 @@ def first_time(message: dict[str, Any], argument: str) -> None:
 
 
 def late_progress(message: dict[str, Any], argument: str) -> None:
-    """Report progress of what was answered already."""
+    """Report progress of what was answered already, as often as is said."""
     token = message["params"].get("_meta", {}).get("progressToken")
-    params = {"progressToken": token, "progress": 9}
+    for at in range(int(argument or 1)):
+        params = {"progressToken": token, "progress": 9 + at}
+        say({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
+
+
+def long_progress(message: dict[str, Any], argument: str) -> None:
+    """Report progress in a line of so many letters."""
+    token = message["params"].get("_meta", {}).get("progressToken")
+    line = "é" * int(argument)
+    params = {"progressToken": token, "progress": 1, "message": line, "x-unknown": 1}
     say({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
 
 
@@ -139,6 +148,7 @@ STEPS: dict[str, Any] = {
     "first_time_dies": first_time,
     "progress": progress,
     "late_progress": late_progress,
+    "long_progress": long_progress,
     "lines": lambda m, a: raw_lines(m["id"]),
     "reply_at": reply_at,
     "ask": ask,
