@@ -123,6 +123,37 @@ def test_every_text_says_what_is_wanted_or_hands_on_what_was_found() -> None:
     assert bare == []
 
 
+WHAT_TO_DO = re.compile(
+    r"\b(ask|begin|close|end|may have|must|needs?|send|served at|start|takes?|use|wants?)\b|\{\}$"
+)
+
+
+def test_what_the_proxy_refuses_over_http_says_what_to_send_instead() -> None:
+    told = [
+        (path.name, text)
+        for path in sorted((SOURCE / "edges" / "mcp" / "proxy").glob("http_*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if (text := _status_text(node)) is not None
+    ]
+
+    assert len(told) > 10
+    assert [(where, text) for where, text in told if not WHAT_TO_DO.search(text)] == []
+
+
+def _status_text(node: ast.AST) -> str | None:
+    """The text beside a status of HTTP, in a tuple or handed to `refuse`."""
+    parts: list[ast.expr] = []
+    if isinstance(node, ast.Tuple):
+        parts = node.elts
+    elif isinstance(node, ast.Call) and _name(node.func) == "refuse":
+        parts = node.args
+    if len(parts) != 2:
+        return None
+    status, text = parts
+    is_status = isinstance(status, ast.Constant) and status.value in range(400, 600)
+    return skeleton(text, {}) if is_status else None
+
+
 def test_words_that_were_handed_on_are_joined_so_that_no_semicolon_follows_a_sentence() -> None:
     bare = [
         f"{path.relative_to(SOURCE)}:{node.lineno}"

@@ -171,7 +171,7 @@ class Relay:
         call = CallStream(self, request, session, message, self.forwarded(request))
         if not client.stateless:
             if key in session.calls:
-                said = "a request with this id is under way already"
+                said = "a request with this id is under way already; use another id"
                 await request.json(
                     400, messages.error(message.envelope.id, messages.INVALID_REQUEST, said)
                 )

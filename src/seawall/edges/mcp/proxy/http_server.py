@@ -105,14 +105,18 @@ class HttpServer:
             await asyncio.shield(self._renewing)
             await self._posted(message)
         except (Expired, ServerGone) as error:
-            why = error.why if isinstance(error, ServerGone) else "the session is lost"
+            why = (
+                error.why
+                if isinstance(error, ServerGone)
+                else "the session is lost; begin a new one"
+            )
             if message.envelope.is_request:
                 self._link.request_gone(message.envelope.id, ServerGone(why, may_have_run=False))
 
     async def _renewed(self) -> None:
         first = self._initialize
         if first is None:
-            raise ServerGone("the session is lost", may_have_run=False)
+            raise ServerGone("the session is lost; begin a new one", may_have_run=False)
         self._session = None
         self._stop_listening()
         headers = [ACCEPT, JSON]

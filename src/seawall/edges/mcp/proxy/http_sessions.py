@@ -217,7 +217,7 @@ class Sessions:
             return
         session = self._sessions.get(request.header(b"mcp-session-id"))
         if session is None:
-            await request.refuse(404, "there is no such session")
+            await request.refuse(404, "there is no such session; begin one with initialize")
         elif request.method == "DELETE":
             del self._sessions[session.id]
             await session.link.close()
@@ -251,7 +251,7 @@ class Sessions:
             return
         key = key_of(message.envelope.id)
         if key in session.outlets:
-            await request.refuse(400, "a request with this id is under way already")
+            await request.refuse(400, "a request with this id is under way already; use another id")
             return
         outlet = session.outlets[key] = Outlet()
         session.link.message_from_client(message)
@@ -264,14 +264,18 @@ class Sessions:
         if session_id:
             session = self._sessions.get(session_id)
             if session is None:
-                await request.refuse(404, "there is no such session")
+                await request.refuse(404, "there is no such session; begin one with initialize")
             return session
         if message.envelope.method != "initialize":
-            await request.refuse(400, "Mcp-Session-Id is needed")
+            await request.refuse(
+                400, "the header Mcp-Session-Id is needed; begin a session with initialize"
+            )
             return None
         await self._end_idle()
         if len(self._sessions) >= MAX_SESSIONS:
-            await request.refuse(503, f"there are {MAX_SESSIONS} sessions already")
+            await request.refuse(
+                503, f"there are {MAX_SESSIONS} sessions already; end one, or try again later"
+            )
             return None
         session = Session(self._guard, self._connect, self._guard.chance.token(16))
         self._sessions[session.id] = session
@@ -287,7 +291,7 @@ class Sessions:
 
     async def _listen(self, request: Request, session: Session) -> None:
         if session.stream is not None:
-            await request.refuse(409, "this session has a stream already")
+            await request.refuse(409, "this session has a stream already; close that first")
             return
         outlet = session.listen()
         try:

@@ -109,11 +109,14 @@ class Doorkeeper:
         """Say why a request may not come in, as a status and a line."""
         hosts = request.all(b"host")
         if len(hosts) != 1 or not (self._any_host or hosts[0] in self._hosts):
-            return 421, "this host name is not served here"
+            return (
+                421,
+                "this host name is not served here; ask by another, or start with --allow-host",
+            )
         if not all(self._may_come_from(origin) for origin in request.all(b"origin")):
-            return 403, "this origin may not use it"
+            return 403, "this origin may not use it; start with --allow-origin to let it"
         if self._token is not None and not self._has_token(request, self._token):
-            return 401, "a bearer token is needed"
+            return 401, "a bearer token is needed: send `Authorization: Bearer TOKEN`"
         return None
 
     def _may_come_from(self, sent: bytes) -> bool:
@@ -150,7 +153,7 @@ class Shell:
         if refusal is not None:
             await request.refuse(*refusal)
         elif not self._handler.serves(request):
-            await request.refuse(404, "there is nothing at this path")
+            await request.refuse(404, "there is nothing at this path; use /mcp")
         else:
             await self._serve(request)
 

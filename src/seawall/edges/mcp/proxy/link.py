@@ -135,7 +135,7 @@ class Link:
     def _call(self, message: Message) -> None:
         key = key_of(message.envelope.id)
         if key in self._calls:
-            said = "a request with this id is under way already"
+            said = "a request with this id is under way already; use another id"
             self._say(messages.error(message.envelope.id, messages.INVALID_REQUEST, said))
             return
         exchange = Exchange(message, self.client, self)
