@@ -301,11 +301,13 @@ def test_line_ends_and_a_mark_at_the_start_do_not_matter() -> None:
     assert found[0].startswith("x.toml:3:1: tools.a.x")
 
 
-@pytest.mark.parametrize("name", ["no.toml", "folder"])
-def test_what_is_no_file_is_told(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "said"), [("no.toml", "there is no such file"), ("folder", "it is a folder; name a")]
+)
+def test_what_is_no_file_is_told(name: str, said: str) -> None:
     Path("folder").mkdir()
 
-    with pytest.raises(ConfigurationError, match=f"{name}: cannot be read: there is no such file"):
+    with pytest.raises(ConfigurationError, match=f"{name}: cannot be read: {said}"):
         Policies.load(name)
 
 

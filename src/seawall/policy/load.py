@@ -202,6 +202,8 @@ def _read(path: Path, label: str) -> Sheet:
 
 
 def _text(path: Path) -> str:
+    if path.is_dir():
+        raise IsADirectoryError(0, "it is a folder; name a file in it")
     if not path.is_file():
         known = (
             f'; ready_made("{path}") finds one of Seawall'

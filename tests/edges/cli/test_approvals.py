@@ -165,7 +165,6 @@ def test_a_look_from_here_reads_no_results_for_a_client_of_a_gateway(
 
 
 def test_what_is_listed_and_shown_reads_well(run: Run) -> None:
-    assert "Nothing waits for an answer." in run("approvals", "list").output
     batch_id = waiting(run)
 
     listed = run("approvals", "list").output.splitlines()
@@ -251,6 +250,26 @@ def test_what_cannot_be_done_is_said_with_its_exit_code(
 
     assert said.exit_code == code, said.output
     assert said.output.strip()
+
+
+def test_that_nothing_waits_is_said(run: Run) -> None:
+    run("approvals", "withdraw", waiting(run))
+
+    assert "Nothing waits for an answer." in run("approvals", "list").output
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["list"], ["show", "apr_x"], ["approve", "apr_x"], ["resume", "apr_x"], ["outcome", "apr_x"]],
+)
+def test_a_state_that_is_not_there_is_told_and_not_made(
+    run: Run, tmp_path: Path, command: list[str]
+) -> None:
+    said = run("approvals", *command)
+
+    assert said.exit_code == Exit.USAGE
+    assert "error: --state: there is no state at" in said.stderr
+    assert not list(tmp_path.glob("state.db*"))
 
 
 def test_without_a_state_it_says_what_to_give(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

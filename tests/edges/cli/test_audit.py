@@ -133,9 +133,9 @@ def test_a_cut_end_shows_with_what_was_noted_before(url: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("show", "--state", "memory:"), "has nothing to look at"),
+        (("show", "--state", "memory:"), "--state: is in memory"),
         (("verify", "--state", "sqlite:////nowhere/state.db"), "there is no state at"),
-        (("verify", "--state", "mysql://a"), "is no address of a state"),
+        (("verify", "--state", "mysql://a"), "--state: mysql:… is no address of a"),
         (("show", "--state", "postgresql://u@127.0.0.1:1/a"), "is not available"),
     ],
 )
@@ -144,6 +144,16 @@ def test_a_state_that_is_not_there_is_not_made(arguments: tuple[str, ...], said:
 
     assert result.exit_code == 2
     assert said in result.stderr
+
+
+@pytest.mark.parametrize("command", ["show", "export"])
+def test_a_kind_that_no_entry_has_is_refused(url: str, command: str) -> None:
+    result = run("audit", command, "--state", url, "--kind", "calls")
+
+    assert result.exit_code == 2
+    assert result.stderr == (
+        "error: --kind: is 'calls'; use one of call, effect, turn, approval, gap\n"
+    )
 
 
 @pytest.mark.parametrize("last", ["", "4", "x:ab", "4:", "٤:ab"])

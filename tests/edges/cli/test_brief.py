@@ -85,7 +85,20 @@ def test_the_places_of_one_table_stand_once() -> None:
 
     (line,) = brief(given, lambda _, value: plain(value)).rules["tools.find"]
 
-    assert (line.value, line.place) == ("threshold 3, cooldown_s 2, mode on", "a.toml:1, a.toml:2")
+    assert (line.value, line.place) == ("threshold 3, cooldown_s 2, mode on", "a.toml:1, 2")
+
+
+def test_places_of_several_files_and_variables_are_all_named() -> None:
+    given = {
+        "breaker.threshold": Given(3, "tools.find (a.toml:1)"),
+        "breaker.cooldown_s": Given(2.0, "tools.find (b.toml:2)"),
+        "breaker.mode": Given("on", "tools.find (SEAWALL_POLICY__X)"),
+        "breaker.permits": Given(2, "tools.find (b.toml:9)"),
+    }
+
+    (line,) = brief(given, lambda _, value: plain(value)).rules["tools.find"]
+
+    assert line.place == "a.toml:1, b.toml:2, 9, SEAWALL_POLICY__X"
 
 
 def test_a_breaker_of_a_tools_own_is_told_apart_from_that_of_the_preset() -> None:

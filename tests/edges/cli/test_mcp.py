@@ -161,6 +161,16 @@ def test_a_faulty_configuration_is_told_by_file_and_field(folder: Folder) -> Non
     assert f"{folder.config}: mcpServers.a.args: must be a list" in ran.stderr
 
 
+def test_a_configuration_without_servers_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "none.json"
+    path.write_text('{"mcpServers": {}}')
+
+    ran = CliRunner().invoke(app, ["mcp", "servers", "--mcp-config", str(path)])
+
+    assert (ran.exit_code, ran.stdout) == (0, "")
+    assert ran.stderr == f"{path} names no server.\n"
+
+
 def test_servers_are_shown_with_their_state(folder: Folder) -> None:
     folder.servers(a={"tools": {"t": "reply"}}, gone="no-such-program")
 

@@ -155,6 +155,17 @@ def test_text_from_outside_cannot_control_a_terminal(screen: Screen) -> None:
     assert "\x1b[2J" not in screen.getvalue()
 
 
+@pytest.mark.parametrize("lead", ["note: ", "error: "])
+def test_what_is_said_in_words_breaks_between_them(screen: Screen, lead: str) -> None:
+    Paper(screen).line("word " * 20 + "un-brea/kable", lead=lead)
+
+    said = shown(screen)
+    assert {word for line in said.splitlines() for word in line.split()} <= {
+        *("word", "un-brea/kable"),
+        lead.strip(),
+    }
+
+
 def test_text_in_a_file_is_as_it_is() -> None:
     stream = io.StringIO()
 

@@ -130,6 +130,15 @@ def test_tools_that_the_trace_does_not_describe_are_noted(folder: Path) -> None:
     assert "the trace does not say what find is like" in result.stderr
 
 
+def test_a_trace_without_calls_is_told(folder: Path) -> None:
+    (folder / "day.jsonl").write_text("")
+
+    result = run("--policy", "tight.toml")
+
+    assert result.stderr == "note: no call is recorded in day.jsonl\n"
+    assert "0 would end otherwise than what happened." in result.stdout
+
+
 def test_several_files_are_played_as_one(folder: Path) -> None:
     (folder / "day.2.jsonl").write_text((folder / "day.jsonl").read_text())
 

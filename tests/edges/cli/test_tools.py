@@ -154,6 +154,34 @@ def test_describing_an_unknown_tool_gives_near_names(run: Run) -> None:
     assert ran.stdout == ""
 
 
+ONES_OWN = "These are the bundled tools; --registry or --mcp-config names others.\n"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["tools", "refund"],
+        ["call", "refund", "{}"],
+        ["check-arguments", "refund", "{}"],
+        ["policy", "explain", "refund"],
+        ["batch", "steps.json"],
+    ],
+    ids=" ".join,
+)
+def test_who_looks_for_a_tool_of_ones_own_among_the_bundled_ones_is_told(
+    module: Module, command: list[str]
+) -> None:
+    where = module("listing", TOOLS)
+    Path("steps.json").write_text('[{"tool": "refund", "arguments": {}}]')
+
+    without = CliRunner().invoke(app, command)
+    own = CliRunner().invoke(app, [*command, "--registry", f"{where}:registry"])
+
+    assert (without.exit_code, own.exit_code) == (5, 5)
+    assert without.stderr.endswith(ONES_OWN)
+    assert ONES_OWN not in own.stderr
+
+
 @pytest.mark.parametrize("name", bundled().names())
 def test_every_bundled_tool_can_be_described(name: str) -> None:
     assert CliRunner().invoke(app, ["tools", "--describe", name]).exit_code == 0

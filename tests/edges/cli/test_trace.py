@@ -82,13 +82,43 @@ def test_one_call_is_listed_from_its_first_attempt(run: Any) -> None:
     assert [line[2] for line in lines[2:]] == ["failed", "success"]
 
 
-@pytest.mark.parametrize("option", [["--call", "nope"], ["--tool", "nope"]])
-def test_a_call_or_tool_that_is_not_there_is_not_found(run: Any, option: list[str]) -> None:
-    ran = run("spans.json", *option)
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--call", "nope"], "of the call 'nope'."),
+        (["--tool", "nope"], "of the tool 'nope'; there are drop, read, send."),
+        (["--tool", "reed"], "of the tool 'reed'; there are read."),
+        (["--tool", "read", "--call", "c-send"], "of the tool 'read' and the call 'c-send'."),
+    ],
+)
+def test_a_call_or_tool_that_is_not_there_is_not_found(
+    run: Any, options: list[str], said: str
+) -> None:
+    ran = run("spans.json", *options)
 
     assert ran.exit_code == 5
     assert ran.stdout == ""
-    assert "None of the 4 spans" in ran.stderr
+    assert ran.stderr == f"None of 4 spans in spans.json is {said}\n"
+
+
+def test_a_file_without_spans_is_told(run: Any) -> None:
+    Path("empty.jsonl").write_text("")
+
+    ran = run("empty.jsonl")
+
+    assert ran.exit_code == 0
+    assert ran.stderr == "note: no span is recorded in empty.jsonl\n"
+
+
+@pytest.mark.parametrize(
+    "options", [["--suggest", "--histogram"], ["--histogram", "--export", "out.json"]]
+)
+def test_what_cannot_both_be_written_is_refused(run: Any, options: list[str]) -> None:
+    ran = run("spans.json", *options)
+
+    assert ran.exit_code == 2
+    assert "one at a time: --histogram or --" in ran.stderr
+    assert not Path("out.json").exists()
 
 
 def test_the_histogram_counts_by_tool(run: Any) -> None:

@@ -19,14 +19,13 @@ from seawall.contract.errors import ConfigurationError, Fault, StoreUnavailable
 from seawall.edges.cli.call import as_data, read
 from seawall.edges.cli.exits import Exit, exit_of
 from seawall.edges.cli.paper import Paper
-from seawall.edges.cli.sources import policies_from, registry_from
+from seawall.edges.cli.sources import existing_state, policies_from, registry_from
 from seawall.orchestration.approvals.desk import MAX_COUNTED, Approvals
 from seawall.orchestration.pipeline import Pipeline
 from seawall.pipeline.chance import SystemChance
 from seawall.pipeline.clock import SystemClock
 from seawall.pipeline.visible import visible_json, visible_line
 from seawall.recording.shown import moment
-from seawall.stores.opening import open_state
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -161,10 +160,7 @@ def _with_state(desk: Desk, work: Callable[[State], Awaitable[Exit]]) -> Exit:
     if desk.state is None:
         said = "is needed: sqlite:///FILE or postgresql://USER@HOST/NAME, as the agent has it"
         raise ConfigurationError([Fault(said, "--state")])
-    state = open_state(desk.state)
-    if not state.durable:
-        said = "is in memory, which no other process can see; name a file or a database"
-        raise ConfigurationError([Fault(said, "--state")])
+    state = existing_state(desk.state)
 
     async def opened() -> Exit:
         async with state:
@@ -184,7 +180,7 @@ def _failed(desk: Desk, said: str, code: Exit) -> Exit:
     if desk.as_json:
         desk.paper.text(_json({"error": said, "exit_code": int(code)}))
     else:
-        desk.errors.text(f"error: {said}")
+        desk.errors.line(said, lead="error: ")
     return code
 
 

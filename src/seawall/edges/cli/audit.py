@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from seawall.contract.audit import AuditMark
+from seawall.contract.audit import AuditKind, AuditMark
 from seawall.contract.errors import ConfigurationError, Fault, SealBroken
 from seawall.edges.cli.exits import Exit
-from seawall.stores.address import address_of
-from seawall.stores.opening import open_state
+from seawall.edges.cli.sources import existing_state
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -37,8 +36,16 @@ class AuditOptions(msgspec.Struct, frozen=True, kw_only=True):
     as_json: bool = False
 
 
+def _checked_kind(kind: str | None) -> None:
+    """Refuse a kind that no entry has: it would look like an empty log."""
+    if kind is not None and kind not in tuple(AuditKind):
+        said = f"is {kind!r}; use one of {', '.join(AuditKind)}"
+        raise ConfigurationError([Fault(said, "--kind")])
+
+
 def show(options: AuditOptions, paper: Paper) -> Exit:
     """List the newest entries, the newest last."""
+    _checked_kind(options.kind)
     found = asyncio.run(_newest(options))
     if options.as_json:
         paper.text(json.dumps(found))
@@ -49,6 +56,7 @@ def show(options: AuditOptions, paper: Paper) -> Exit:
 
 def export(options: AuditOptions, paper: Paper) -> Exit:
     """Write all entries as JSON lines, with what is needed to check them."""
+    _checked_kind(options.kind)
     asyncio.run(_export(options, paper))
     return Exit.OK
 
@@ -71,18 +79,6 @@ def mark_of(text: str) -> AuditMark:
         said = "takes what an earlier verify gave as the last entry, NUMBER:HASH"
         raise ConfigurationError([Fault(said, key="--last")])
     return AuditMark(int(seq), hashed)
-
-
-def existing_state(url: str) -> State:
-    """Open a state that is there: looking at one must not make it."""
-    address = address_of(url)
-    if address.kind == "memory":
-        said = "a state in memory has nothing to look at; give sqlite:///FILE or postgresql://…"
-        raise ConfigurationError([Fault(said, key="--state")])
-    if address.path is not None and not address.path.exists():
-        said = f"there is no state at {address.shown}; give the address that made one"
-        raise ConfigurationError([Fault(said, key="--state")])
-    return open_state(url)
 
 
 async def _newest(options: AuditOptions) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ from seawall.edges.cli.call import MAX_INPUT, as_data
 from seawall.edges.cli.exits import Exit, exit_of
 from seawall.edges.cli.paper import Paper
 from seawall.edges.cli.running import NOBODY, RunOptions, with_pipeline
+from seawall.edges.cli.sources import told_of_bundled
 from seawall.orchestration.batch import DEFAULT_BUDGET_S, BatchRunner
 from seawall.orchestration.template import TemplateFault, document
 
@@ -37,6 +38,9 @@ def batch(file: str, options: BatchOptions) -> Exit:
 
     outcome = with_pipeline(options, run, reads_input=file == "-")
     _write(outcome, as_json=options.as_json)
+    refusal = outcome.refusal
+    if not options.as_json and refusal is not None and refusal.reason == "tool_not_found":
+        told_of_bundled(Paper(sys.stderr), options.registry, options.mcp)
     return exit_code(outcome)
 
 

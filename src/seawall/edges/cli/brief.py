@@ -73,7 +73,16 @@ def _line(section: str, given: Sequence[tuple[str, Given]], say: Callable[[str, 
     places = dict.fromkeys(_parted(one.rule)[1] for _, one in given)
     told = [(key.partition(".")[2], say(key, one.value)) for key, one in given]
     value = ", ".join(f"{part} {said}" if part else said for part, said in told)
-    return Line(section, value, ", ".join(filter(None, places)))
+    return Line(section, value, _short([place for place in places if place]))
+
+
+def _short(places: Sequence[str]) -> str:
+    """Name a file once for all of its lines: `shop.toml:3, 4, 7`."""
+    lines: dict[str, list[str]] = {}
+    for place in places:
+        file, colon, line = place.rpartition(":")
+        lines.setdefault(f"{file}{colon}" if colon else place, []).extend([line] if colon else [])
+    return ", ".join(f"{file}{', '.join(found)}" for file, found in lines.items())
 
 
 def _parted(rule: str) -> tuple[str, str]:
@@ -133,6 +142,11 @@ def _of_whom(names: Sequence[str], tools: int) -> str:
     if len(names) == tools:
         return f"All {tools} tools"
     return f"{len(names)} of {tools} tools: {', '.join(names)}"
+
+
+def counted(count: int, thing: str) -> str:
+    """Write a number of things: `1 call`, `2 calls`."""
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
 
 
 def plain(value: Any) -> str:

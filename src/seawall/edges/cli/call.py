@@ -12,6 +12,7 @@ from seawall.contract.errors import ConfigurationError, Fault
 from seawall.edges.cli.exits import Exit, exit_of
 from seawall.edges.cli.paper import Paper
 from seawall.edges.cli.running import NOBODY, RunOptions, with_pipeline
+from seawall.edges.cli.sources import told_of_bundled
 
 if TYPE_CHECKING:
     from typing import TextIO
@@ -38,7 +39,7 @@ def call(tool: str, arguments: str | None, options: CallOptions) -> Exit:
 
     async def run(pipeline: Pipeline) -> ToolResult:
         if options.once is not None and (pipeline.state is None or not pipeline.state.durable):
-            Paper(sys.stderr).text("note: without --state the key of --once is forgotten at once")
+            Paper(sys.stderr).line("note: without --state the key of --once is forgotten at once")
         return await pipeline.call(
             tool,
             text,
@@ -50,6 +51,8 @@ def call(tool: str, arguments: str | None, options: CallOptions) -> Exit:
 
     result = with_pipeline(options, run, reads_input=arguments == "-", wanted=tool)
     _write(result, as_json=options.as_json)
+    if not options.as_json and result.failure and result.failure.reason == "tool_not_found":
+        told_of_bundled(Paper(sys.stderr), options.registry, options.mcp)
     return exit_of(result.failure)
 
 

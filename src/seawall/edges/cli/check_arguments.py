@@ -16,7 +16,7 @@ from seawall.edges.cli.call import read
 from seawall.edges.cli.exits import Exit, exit_of
 from seawall.edges.cli.mcp_sources import McpChoice, with_tools
 from seawall.edges.cli.paper import Paper
-from seawall.edges.cli.sources import policies_from
+from seawall.edges.cli.sources import policies_from, told_of_bundled
 from seawall.orchestration.unknown import no_such_tool, quarantined
 from seawall.pipeline.arguments.faults.explain import show
 from seawall.pipeline.arguments.likeness import nearest
@@ -79,7 +79,7 @@ def _checked(
 ) -> Exit:
     found = registry.get(tool)
     if found is None or registry.quarantine_reason(tool) is not None:
-        return _not_callable(registry, tool)
+        return _not_callable(registry, tool, options)
     checked = checked_arguments(found, policies.for_tool(found), text)
     if options.as_json:
         Paper().text(msgspec.json.encode(as_data(checked)).decode())
@@ -130,10 +130,13 @@ def _place_and_rule(said: str) -> tuple[str, str]:
     return (found["path"] or "", found["rule"]) if found else ("", said)
 
 
-def _not_callable(registry: Registry, name: str) -> Exit:
+def _not_callable(registry: Registry, name: str, options: CheckOptions) -> Exit:
     reason = registry.quarantine_reason(name)
     result = no_such_tool(registry, name, "") if reason is None else quarantined(name, reason, "")
-    Paper(sys.stderr).text(result.render())
+    errors = Paper(sys.stderr)
+    errors.text(result.render())
+    if reason is None:
+        told_of_bundled(errors, options.registry, options.mcp)
     return exit_of(result.failure)
 
 

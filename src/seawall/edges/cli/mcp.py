@@ -37,6 +37,8 @@ def servers(mcp: McpChoice, paper: Paper, errors: Paper, *, as_json: bool) -> Ex
     states, aside = asyncio.run(look())
     if as_json:
         paper.text(json.dumps([msgspec.to_builtins(state) for state in states]))
+    elif not states:
+        errors.line(f"{', '.join(mcp.files)} names no server.")
     else:
         paper.table(COLUMNS, [_row(state, aside) for state in states])
     wanted = [state for state in states if state.state != "idle"]

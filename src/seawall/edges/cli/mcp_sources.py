@@ -109,7 +109,7 @@ async def connected(mcp: McpChoice, errors: Paper, into: Registry) -> AsyncItera
     configs = load_servers(mcp.files, ask=_ask if _can_ask() else None)
 
     def note(said: str) -> None:
-        errors.text(f"note: {said}")
+        errors.line(said, lead="note: ")
 
     async with await connect(configs, options=options, into=into, on_note=note) as servers:
         yield servers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import contextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, ParamSpec
@@ -145,11 +146,17 @@ def configuration_errors() -> Iterator[None]:
         yield
     except ConfigurationError as error:
         for fault in error.faults:
-            typer.echo(f"error: {fault}", err=True)
+            _tell(str(fault))
         raise typer.Exit(Exit.USAGE) from None
     except (MissingExtra, StoreUnavailable) as error:
-        typer.echo(f"error: {error}", err=True)
+        _tell(str(error))
         raise typer.Exit(Exit.USAGE) from None
+
+
+def _tell(said: str) -> None:
+    from seawall.edges.cli.paper import Paper  # noqa: PLC0415  # not for --help
+
+    Paper(sys.stderr).line(said, lead="error: ")
 
 
 def ends_with_code(command: Callable[P, int]) -> Callable[P, None]:

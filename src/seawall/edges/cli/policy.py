@@ -12,7 +12,12 @@ import msgspec
 from seawall.contract.errors import ConfigurationError, Fault
 from seawall.edges.cli.brief import plain, write_alike, write_brief
 from seawall.edges.cli.exits import Exit
-from seawall.edges.cli.sources import policies_from, policy_path, registry_from
+from seawall.edges.cli.sources import (
+    policies_from,
+    policy_path,
+    registry_from,
+    told_of_bundled,
+)
 from seawall.orchestration.unknown import no_such_tool
 from seawall.policy.differences import differences
 from seawall.policy.model import Policies
@@ -81,9 +86,9 @@ def _checked(file: str, registry: Registry | None, servers: Iterable[str] | None
 
 def _tell(found: Checked, paper: Paper, errors: Paper) -> None:
     for fault in found.faults:
-        errors.text(f"error: {fault}")
+        errors.line(str(fault), lead="error: ")
     for note in found.notes:
-        errors.text(f"note: {note}")
+        errors.line(note, lead="note: ")
     if not found.faults:
         said = f", {len(found.notes)} to look at" if found.notes else ""
         paper.text(f"{found.file}: can be used{said}")
@@ -124,6 +129,7 @@ def explain(name: str, options: ExplainOptions, paper: Paper, errors: Paper) -> 
     tool = registry.get(name)
     if tool is None:
         errors.text(no_such_tool(registry, name, "").render())
+        told_of_bundled(errors, options.registry)
         return Exit.NOT_FOUND
     found = policies.explain(tool)
     if options.as_json:
@@ -137,7 +143,7 @@ def explain(name: str, options: ExplainOptions, paper: Paper, errors: Paper) -> 
         write_brief(found, lambda _, value: plain(value), paper, ": see --full")
     note = policies.duration_note(tool)
     if note:
-        errors.text(f"note: {note}")
+        errors.line(note, lead="note: ")
     return Exit.OK
 
 

@@ -163,7 +163,7 @@ def token_from(file: Path) -> str:
     try:
         token = file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        said = f"cannot be read: {type(error).__name__}"
+        said = f"cannot be read: {getattr(error, 'strerror', None) or type(error).__name__}"
         raise ConfigurationError([Fault(said, f"--token-file {file}")]) from None
     if not token:
         raise ConfigurationError(

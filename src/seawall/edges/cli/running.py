@@ -54,7 +54,7 @@ def with_pipeline(
 
     async def run(registry: Registry) -> T:
         for note in policies.notes(registry) if policies else ():
-            errors.text(f"note: {note}")
+            errors.line(note, lead="note: ")
         with recorded(options.record, registry) as recorders:
             pipeline = Pipeline(
                 registry, policies=policies, confirm=confirm, state=state, recorders=recorders

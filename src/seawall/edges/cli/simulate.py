@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from seawall.contract.errors import ConfigurationError, Fault
+from seawall.edges.cli.brief import counted
 from seawall.edges.cli.exits import Exit
 from seawall.edges.cli.sources import policy_path, registry_from
 from seawall.orchestration.replay.report import Bound, simulate
@@ -69,7 +70,7 @@ def run_simulation(options: SimulateOptions, paper: Paper, errors: Paper) -> Exi
         write(report, paper)
     exceeded = [said for bound in bounds if (said := bound.exceeded(report))]
     for said in exceeded:
-        errors.text(f"exceeded: {said}")
+        errors.line(said, lead="exceeded: ")
     return Exit.TOOL_FAILED if exceeded else Exit.OK
 
 
@@ -83,12 +84,14 @@ def recorded_calls(
 ) -> tuple[Trace, Iterable[Tool]]:
     """Read a trace, of one file or several; say what is not as it should be."""
     trace = read_trace(*files)
+    if not trace.calls:
+        errors.line(f"no call is recorded in {', '.join(files)}", lead="note: ")
     tools: tuple[Tool, ...] = () if registry is None else tuple(registry_from(registry))
     known = {tool.name for tool in tools} | set(trace.tools)
     unknown = sorted({call.tool for call in trace.calls} - known)
     if unknown:
         names = ", ".join(map(one_line, unknown[:5]))
-        errors.text(
+        errors.line(
             f"note: the trace does not say what {names} is like, so that policies choose by name"
             f" alone; give the tools with {'--registry' if registry is None else 'the registry'}"
         )
@@ -109,12 +112,15 @@ def _bounds(given: Mapping[str, str | None]) -> Iterable[Bound]:
 def write(report: Report, paper: Paper) -> None:
     """Write a report for a reader: before, an arrow, after."""
     total = report.total
+    simulated = report.against == "the baseline"
+    than = f"under {report.against}" if simulated else report.against
     paper.line(
-        f"{total.after.calls} calls played, {report.not_played} refused by gates and left out;"
-        f" {total.changed} would end otherwise than under {report.against}."
+        f"{counted(total.after.calls, 'call')} played, {report.not_played} refused by gates and"
+        f" left out; {total.changed} would end otherwise than {than}."
     )
-    if report.against == "the baseline":
-        paper.line(f"The simulated baseline differs from what happened in {report.unlike} calls.")
+    if simulated:
+        unlike = counted(report.unlike, "call")
+        paper.line(f"The simulated baseline differs from what happened in {unlike}.")
         _explain(report.differences, paper)
     rows = [_row(name, effect) for name, effect in sorted(report.tools.items())]
     rows += [

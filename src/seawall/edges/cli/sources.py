@@ -12,6 +12,8 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from seawall.contract.errors import ConfigurationError, Fault
 from seawall.contract.tool import Tool
 from seawall.pipeline.foreign import described, guarded
@@ -21,11 +23,13 @@ from seawall.registry.wrapping import wrap
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 
+    from seawall.edges.cli.paper import Paper
     from seawall.pipeline.recorder import Recorder
     from seawall.policy.model import Policies
     from seawall.stores.state import State
 
 OPTION = "--registry"
+STATE = "--state"
 
 _TAKES = "takes a module's name and an attribute in it, such as shop.tools:registry"
 _PLAIN_RESULTS = {"str", "int", "float", "bool", "bytes", "None", "NoneType"}
@@ -33,11 +37,42 @@ _PLAIN_RESULTS = {"str", "int", "float", "bool", "bytes", "None", "NoneType"}
 
 def state_from(url: str | None) -> State | None:
     """Open the state of a URL; None is none."""
-    if url is None:
-        return None
+    return None if url is None else _opened(url)
+
+
+def existing_state(url: str) -> State:
+    """Open a state that is there: looking at one must not make it."""
+    from seawall.stores.address import address_of  # noqa: PLC0415  # only with a state
+
+    with _of_option(STATE):
+        address = address_of(url)
+    if address.kind == "memory":
+        said = "is in memory, which no other process can see; give sqlite:///FILE or postgresql://…"
+        raise ConfigurationError([Fault(said, STATE)])
+    if address.path is not None and not address.path.exists():
+        said = f"there is no state at {address.shown}; give the address that made one"
+        raise ConfigurationError([Fault(said, STATE)])
+    return _opened(url)
+
+
+def _opened(url: str) -> State:
     from seawall.stores.opening import open_state  # noqa: PLC0415  # only with a state
 
-    return open_state(url)
+    with _of_option(STATE):
+        return open_state(url)
+
+
+@contextmanager
+def _of_option(name: str) -> Iterator[None]:
+    """Name the option in faults that name nothing: the value may have a password in it."""
+    try:
+        yield
+    except ConfigurationError as error:
+        faults = [
+            msgspec.structs.replace(fault, key=name) if not (fault.key or fault.file) else fault
+            for fault in error.faults
+        ]
+        raise ConfigurationError(faults) from None
 
 
 @asynccontextmanager
@@ -75,6 +110,12 @@ def registry_from(
         raise ConfigurationError(
             [Fault(fault.message, _key(where, fault.key)) for fault in error.faults]
         ) from error
+
+
+def told_of_bundled(errors: Paper, registry: str | None, servers: object = None) -> None:
+    """Say how tools of one's own are named, where a name was looked for among the bundled ones."""
+    if registry is None and not servers:
+        errors.line("These are the bundled tools; --registry or --mcp-config names others.")
 
 
 def policies_from(where: str | None) -> Policies | None:

@@ -11,7 +11,7 @@ from seawall.contract.annotations import Risk
 from seawall.edges.cli.brief import plain, write_brief
 from seawall.edges.cli.exits import Exit
 from seawall.edges.cli.mcp_sources import McpChoice, with_tools
-from seawall.edges.cli.sources import policies_from
+from seawall.edges.cli.sources import policies_from, told_of_bundled
 from seawall.layers.risk_rules import RuledPolicy
 from seawall.orchestration.unknown import no_such_tool
 from seawall.policy.model import Policies
@@ -53,7 +53,7 @@ def _shown(
     registry: Registry, policies: Policies, options: ToolsOptions, paper: Paper, errors: Paper
 ) -> Exit:
     for note in policies.notes(registry):
-        errors.text(f"note: {note}")
+        errors.line(note, lead="note: ")
     if options.describe is not None:
         return _describe(registry, policies, options, paper, errors)
     if options.as_json:
@@ -196,6 +196,7 @@ def _describe(
     tool = registry.get(name)
     if tool is None:
         errors.text(no_such_tool(registry, name, "").render())
+        told_of_bundled(errors, options.registry, options.mcp)
         return Exit.NOT_FOUND
     if options.as_json:
         paper.text(_json(details(tool, registry, policies)))

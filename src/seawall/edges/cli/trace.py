@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import msgspec
 
 from seawall.contract.errors import ConfigurationError, Fault
 from seawall.contract.span import Outcome, Span
+from seawall.edges.cli.brief import counted
 from seawall.edges.cli.exits import Exit
 from seawall.recording.shown import moment, one_line, slug
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 256 * 1024 * 1024
 MAX_FAULTS = 10
+MAX_NAMED = 5
 
 COLUMNS = ("started", "tool", "outcome", "reason", "attempt", "ms", "arguments", "call", "verdicts")
 NARROW_COLUMNS = ("at", "tool", "outcome", "reason", "try", "ms", "call")
@@ -45,13 +48,17 @@ class TraceOptions(msgspec.Struct, frozen=True, kw_only=True):
 def trace(file: str, options: TraceOptions, paper: Paper, errors: Paper) -> Exit:
     """Read the spans, choose from them, and write what was asked for."""
     spans = spans_from(file)
+    if not spans:
+        errors.line(f"no span is recorded in {file}", lead="note: ")
     chosen = [
         span
         for span in spans
         if options.tool in (None, span.tool) and options.call in (None, span.call_id)
     ]
     if not chosen and (options.tool is not None or options.call is not None):
-        errors.text(f"None of the {len(spans)} spans in {file} is of that tool or call.")
+        errors.line(
+            f"None of {counted(len(spans), 'span')} in {file} is {_of_what(spans, options)}"
+        )
         return Exit.NOT_FOUND
     if options.export is not None:
         code = _export(chosen, options.export)
@@ -74,6 +81,19 @@ def trace(file: str, options: TraceOptions, paper: Paper, errors: Paper) -> Exit
     if listed:
         _table(listed, paper)
     return Exit.OK
+
+
+def _of_what(spans: Sequence[Span], options: TraceOptions) -> str:
+    """Say what was looked for, and which tools there are if it was one of them."""
+    if options.tool is None:
+        return f"of the call {options.call!r}."
+    tools = sorted({one_line(span.tool) for span in spans})
+    if options.call is not None and options.tool in tools:
+        return f"of the tool {options.tool!r} and the call {options.call!r}."
+    near = get_close_matches(options.tool, tools, 3, 0.6) or tools[:MAX_NAMED]
+    more = ", …" if len(near) == MAX_NAMED < len(tools) else ""
+    there = f"; there are {', '.join(near)}{more}" if near else ""
+    return f"of the tool {options.tool!r}{there}."
 
 
 def spans_from(file: str) -> list[Span]:

@@ -46,6 +46,10 @@ def show_trace(
     from seawall.edges.cli.paper import Paper  # noqa: PLC0415  # loaded by the command that needs it
     from seawall.edges.cli.trace import TraceOptions, trace  # noqa: PLC0415  # as above
 
+    chosen = {"--histogram": histogram, "--suggest": suggest, "--export": export is not None}
+    given = [name for name, is_given in chosen.items() if is_given]
+    if len(given) > 1:
+        raise typer.BadParameter(f"one at a time: {' or '.join(given)}")
     options = TraceOptions(
         tool=tool,
         call=call,

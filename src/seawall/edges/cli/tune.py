@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from seawall.contract.errors import ConfigurationError, Fault
-from seawall.edges.cli.brief import plain
+from seawall.edges.cli.brief import counted, plain
 from seawall.edges.cli.exits import Exit
 from seawall.edges.cli.simulate import recorded_calls
 from seawall.edges.cli.sources import policy_path
@@ -58,7 +58,7 @@ def run_tuning(options: TuneOptions, paper: Paper, errors: Paper) -> Exit:
         except OSError as error:
             said = f"cannot be written: {error.strerror or type(error).__name__}"
             raise ConfigurationError([Fault(said, file=options.output)]) from None
-        errors.text(f"Written to {options.output}: {len(tuning.proposals)} proposals.")
+        errors.text(f"Written to {options.output}: {counted(len(tuning.proposals), 'proposal')}.")
     if options.as_json:
         paper.text(json.dumps(msgspec.to_builtins(tuning), ensure_ascii=False, default=str))
     elif options.output is None:
