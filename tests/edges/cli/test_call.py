@@ -262,3 +262,18 @@ def test_a_person_at_a_terminal_is_asked(module: Module, typed: str, code: int, 
     assert "wipe needs your word (high risk)" in shown
     assert said in shown
     assert ended == code
+
+
+def test_an_error_at_a_terminal_breaks_between_words(
+    module: Module, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+    where = module("asking", TOOLS) + ":tools"
+
+    ended, shown = _on_a_terminal(["wiep", "{}", "--registry", where], "")
+
+    assert ended == 5
+    assert max(map(len, shown.splitlines())) <= 80
+    said = 'no tool has the name "wiep"; there are 6 tools. Nothing was run. Near names: wipe.'
+    assert said in " ".join(shown.split())

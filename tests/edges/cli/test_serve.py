@@ -11,6 +11,9 @@ import threading
 from typing import TYPE_CHECKING
 
 import pytest
+from typer.testing import CliRunner
+
+from seawall.edges.cli.app import app
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -116,3 +119,20 @@ def test_a_start_on_an_address_in_use_leaves_the_token_of_whoever_has_it(tmp_pat
 
     assert ran.returncode != 0
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--port", "99999"),
+        ("--host", "192.0.2.1"),
+        ("--client-rate", "often"),
+        ("--max-body", "0"),
+        ("--drain", "0"),
+    ],
+)
+def test_a_value_that_cannot_be_is_told_by_its_option(option: str, value: str) -> None:
+    ran = CliRunner().invoke(app, ["serve", option, value])
+
+    assert ran.exit_code == 2
+    assert ran.stderr.startswith(f"error: {option}: ")

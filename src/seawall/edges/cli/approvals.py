@@ -306,7 +306,8 @@ def _results(desk: Desk, outcome: TurnOutcome) -> Exit:
     for result in outcome.results:
         paper = desk.errors if result.is_error else desk.paper
         paper.line((result.tool or "approval", "bold"), f"  {result.call_id}")
-        paper.text(result.render())
+        tell = paper.line if result.is_error else paper.text
+        tell(result.render())
     return code
 
 

@@ -85,7 +85,7 @@ def _write(result: ToolResult, *, as_json: bool) -> None:
             paper.text(_shown(block))
         return
     paper = Paper(sys.stderr)
-    paper.text(result.render())
+    paper.line(result.render())
     if result.failure.reason == "approval_required":
         waits = (result.metadata or {}).get("approval_id")
         paper.text(f"It waits for an answer: seawall approvals show {waits}" if waits else NOBODY)

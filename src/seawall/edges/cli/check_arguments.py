@@ -134,7 +134,7 @@ def _not_callable(registry: Registry, name: str, options: CheckOptions) -> Exit:
     reason = registry.quarantine_reason(name)
     result = no_such_tool(registry, name, "") if reason is None else quarantined(name, reason, "")
     errors = Paper(sys.stderr)
-    errors.text(result.render())
+    errors.line(result.render())
     if reason is None:
         told_of_bundled(errors, options.registry, options.mcp)
     return exit_of(result.failure)
@@ -159,4 +159,4 @@ def _write(checked: Checked) -> None:
     for issue in failure.issues if failure else ():
         place = dotted(issue.path) or "the whole"
         paper.line((place, "bold"), f": {issue.message}", lead="refused  ")
-    Paper(sys.stderr).text(checked.refusal.render())
+    Paper(sys.stderr).line(checked.refusal.render())

@@ -128,7 +128,7 @@ def explain(name: str, options: ExplainOptions, paper: Paper, errors: Paper) -> 
     policies = policies_from(options.policy) or Policies.default()
     tool = registry.get(name)
     if tool is None:
-        errors.text(no_such_tool(registry, name, "").render())
+        errors.line(no_such_tool(registry, name, "").render())
         told_of_bundled(errors, options.registry)
         return Exit.NOT_FOUND
     found = policies.explain(tool)

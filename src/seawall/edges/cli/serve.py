@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from seawall.contract.errors import ConfigurationError
+from seawall.contract.errors import ConfigurationError, Fault
 from seawall.edges.cli.mcp_sources import McpChoice, with_tools
 from seawall.edges.cli.sources import kept, policies_from, policy_path, recorded, state_from
 from seawall.edges.gateway.settings import GatewaySettings, token_path
@@ -195,19 +195,36 @@ def settings_of(
     options: ServeOptions, policies: Policies, tokens: Tokens, seat: Seat | None = None
 ) -> GatewaySettings:
     """Put together how the gateway is run."""
-    return GatewaySettings(
-        host=options.host,
-        port=options.port,
-        tokens=tokens,
-        allow_hosts=options.allow_hosts,
-        max_body_bytes=options.max_body_bytes,
-        client_rate=options.client_rate,
-        drain_s=options.drain_s,
-        console=options.console,
-        console_allow=policies.console.allow,
-        worker=1 if seat is None else seat.number,
-        workers=options.workers,
-    )
+    try:
+        return GatewaySettings(
+            host=options.host,
+            port=options.port,
+            tokens=tokens,
+            allow_hosts=options.allow_hosts,
+            max_body_bytes=options.max_body_bytes,
+            client_rate=options.client_rate,
+            drain_s=options.drain_s,
+            console=options.console,
+            console_allow=policies.console.allow,
+            worker=1 if seat is None else seat.number,
+            workers=options.workers,
+        )
+    except ConfigurationError as error:
+        raise ConfigurationError([_of_option(fault) for fault in error.faults]) from None
+
+
+_OPTIONS = {
+    "host": "--host",
+    "port": "--port",
+    "client_rate": "--client-rate",
+    "max_body_bytes": "--max-body",
+    "drain_s": "--drain",
+}
+
+
+def _of_option(fault: Fault) -> Fault:
+    """Name the option that a setting was given by."""
+    return msgspec.structs.replace(fault, key=_OPTIONS.get(fault.key, fault.key))
 
 
 def access_of(options: ServeOptions) -> Access:

@@ -195,7 +195,7 @@ def _describe(
     name = options.describe or ""
     tool = registry.get(name)
     if tool is None:
-        errors.text(no_such_tool(registry, name, "").render())
+        errors.line(no_such_tool(registry, name, "").render())
         told_of_bundled(errors, options.registry, options.mcp)
         return Exit.NOT_FOUND
     if options.as_json:
