@@ -252,6 +252,18 @@ def test_what_cannot_be_done_is_said_with_its_exit_code(
     assert said.output.strip()
 
 
+def test_who_resumes_with_the_bundled_tools_alone_is_told(run: Run) -> None:
+    batch_id = waiting(run)
+    run("approvals", "approve", batch_id)
+
+    said = CliRunner().invoke(app, ["approvals", "resume", batch_id])
+
+    assert said.exit_code == Exit.REFUSED
+    assert said.stderr.endswith("These are the bundled tools; --registry names others.\n")
+    again = run("approvals", "resume", batch_id)
+    assert (again.exit_code, again.stderr) == (Exit.OK, "")
+
+
 def test_that_nothing_waits_is_said(run: Run) -> None:
     run("approvals", "withdraw", waiting(run))
 

@@ -19,7 +19,12 @@ from seawall.contract.errors import ConfigurationError, Fault, StoreUnavailable
 from seawall.edges.cli.call import as_data, read
 from seawall.edges.cli.exits import Exit, exit_of
 from seawall.edges.cli.paper import Paper
-from seawall.edges.cli.sources import existing_state, policies_from, registry_from
+from seawall.edges.cli.sources import (
+    existing_state,
+    policies_from,
+    registry_from,
+    told_of_bundled,
+)
 from seawall.orchestration.approvals.desk import MAX_COUNTED, Approvals
 from seawall.orchestration.pipeline import Pipeline
 from seawall.pipeline.chance import SystemChance
@@ -125,7 +130,10 @@ def resumed(
     async def work(state: State) -> Exit:
         async with Pipeline(tools, policies=policies, state=state) as pipeline:
             outcome = await pipeline.resume(approval_id, arguments=given)
-        return _results(desk, outcome)
+        code = _results(desk, outcome)
+        if not desk.as_json and any(one.tool and one.tool not in tools for one in outcome.results):
+            told_of_bundled(desk.errors, registry)
+        return code
 
     return _with_state(desk, work)
 

@@ -113,9 +113,13 @@ def registry_from(
 
 
 def told_of_bundled(errors: Paper, registry: str | None, servers: object = None) -> None:
-    """Say how tools of one's own are named, where a name was looked for among the bundled ones."""
+    """Say how tools of one's own are named, where a name was looked for among the bundled ones.
+
+    `servers` are those that the command line named; None where it cannot name any.
+    """
     if registry is None and not servers:
-        errors.line("These are the bundled tools; --registry or --mcp-config names others.")
+        how = "--registry" if servers is None else "--registry or --mcp-config"
+        errors.line(f"These are the bundled tools; {how} names others.")
 
 
 def policies_from(where: str | None) -> Policies | None:
