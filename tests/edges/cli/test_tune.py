@@ -103,10 +103,22 @@ def test_why_no_rate_is_proposed_is_told_in_the_file(folder: Path) -> None:
 
     assert (
         "# Not proposed, although there are calls enough:\n"
-        "#   find: no rate, because rate_key counts it for each caller, and a rate is proposed only"
-        " where all calls of a tool share it\n"
+        "#   find: no rate, because rate_key counts it for each caller, and a rate is\n"
+        "#     proposed only where all calls of a tool share it\n"
     ) in result.stdout
     assert tomllib.loads(result.stdout)
+
+
+def test_no_comment_is_wider_than_a_terminal(folder: Path) -> None:
+    text = (folder / "day.jsonl").read_text()
+    odd = json.dumps("# ] = and so on;" * 4)
+    (folder / "day.jsonl").write_text(text.replace(json.dumps(ODD), odd))
+    (folder / "own.toml").write_text('extends = "default"\n[tools.find]\nrate_key = "caller"\n')
+
+    said = run("--policy", "own.toml").stdout
+
+    assert max(map(len, said.splitlines())) <= 80
+    assert set(tomllib.loads(said)) <= {"extends", "tools"}
 
 
 def test_a_tool_that_nothing_is_to_be_changed_for_is_named(folder: Path) -> None:

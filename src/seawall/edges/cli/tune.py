@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -37,6 +38,9 @@ class TuneOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 ASSUMED = "default"
 """What is taken as recorded under, where nobody says."""
+
+WIDTH = 80
+"""Columns of a comment: a terminal has as many, and so has what shows a difference of files."""
 
 FEW = 0.01
 """Calls that may end otherwise in a replay under the very policy that they were recorded under."""
@@ -123,7 +127,21 @@ def policy_text(tuning: Tuning, extends: str, said: str = "") -> str:
     if tuning.thin:
         lines += ["", "# Too little is known of:"]
         lines += [f"#   {_comment(name)}: {why}" for name, why in sorted(tuning.thin.items())]
-    return "\n".join(lines) + "\n"
+    return "".join(f"{part}\n" for line in lines for part in _wrapped(line))
+
+
+def _wrapped(line: str) -> list[str]:
+    """Break a long comment between words; each part is a comment again."""
+    if not line.startswith("#") or len(line) <= WIDTH:
+        return [line]
+    indent = line[: len(line) - len(line.lstrip("# "))]
+    return wrap(
+        line,
+        WIDTH,
+        subsequent_indent=f"{indent}  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _values(found: Iterable[Proposal]) -> Iterator[str]:
