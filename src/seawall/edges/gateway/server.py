@@ -9,10 +9,12 @@ import gc
 import math
 import signal
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import uvicorn
+
+from seawall.contract.errors import ConfigurationError, Fault
 
 if TYPE_CHECKING:
     import socket
@@ -36,8 +38,12 @@ class Server(uvicorn.Server):
         self._on_ready = on_ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to take calls, and say so."""
-        await super().startup(sockets)
+        """Begin to take calls, and say so; raises `ConfigurationError` if the pipeline cannot."""
+        with suppress(SystemExit):  # by which some versions of uvicorn end the process
+            await super().startup(sockets)
+        if not self.started:
+            said = "the gateway does not serve: its pipeline could not be opened; the log says why"
+            raise ConfigurationError([Fault(said)])
         self._on_ready()
         # What is there now stays: the collector need not go through it again and again.
         gc.collect()
