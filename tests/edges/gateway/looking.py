@@ -96,6 +96,14 @@ async def deciding(pipeline: Pipeline, **context: Any) -> AsyncIterator[Page]:
         yield page
 
 
+@asynccontextmanager
+async def standing_still(page: Page) -> AsyncIterator[None]:
+    """What has moved does not settle meanwhile, however long a busy machine takes to look."""
+    await page.evaluate("{ const now = performance.now(); performance.now = () => now; }")
+    yield
+    await page.evaluate("delete performance.now")
+
+
 async def to(page: Page, selector: str) -> None:
     """Go on by Tab until the focus is there."""
     for _ in range(80):

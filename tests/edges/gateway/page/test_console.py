@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 from playwright.async_api import expect
-from tests.edges.gateway.looking import TOOLS, count, deciding, divide, page_of, waiting
+from tests.edges.gateway.looking import (
+    TOOLS,
+    count,
+    deciding,
+    divide,
+    page_of,
+    standing_still,
+    waiting,
+)
 from tests.edges.gateway.serving import ADMIN, bearer
 
 from seawall import Annotations, Pipeline, Policies, Tool
@@ -34,7 +42,8 @@ def json_of(name: str) -> str:
 
 
 async def answer_elsewhere(page: Page, request: str, decision: str) -> None:
-    async with httpx.AsyncClient(base_url=page.url, headers=bearer(ADMIN)) as client:
+    # Long: the gateway is of this process, which may have to wait for the machine.
+    async with httpx.AsyncClient(base_url=page.url, headers=bearer(ADMIN), timeout=60) as client:
         answer = await client.post(f"/approvals/{request}", json={"decision": decision})
         assert answer.status_code == 200
 
@@ -111,19 +120,21 @@ async def test_what_has_just_moved_takes_no_press_and_says_so() -> None:
     async with deciding(pipeline) as page:
         aimed = await point_at(page, button(page, "approve", below))
         other: Any = await button(page, "approve", above).bounding_box()
-        # As a page translator or an extension would: nothing of ours moves it so far.
-        await page.evaluate(
-            """by => { const all = document.createElement("div"); all.style.height = `${by}px`;
-            document.getElementById("approvals-title").before(all); }""",
-            aimed["y"] - other["y"],
-        )
-        await press(page)
-        await expect(page.locator("#banner")).to_contain_text("has just moved")
-        await expect(button(page, "approve", above)).to_have_attribute("aria-disabled", "true")
-        assert [one.status for one in await pipeline.approvals.list()] == ["pending", "pending"]
+        async with standing_still(page):
+            # As a page translator or an extension would: nothing of ours moves it so far.
+            await page.evaluate(
+                """by => { const all = document.createElement("div"); all.style.height = `${by}px`;
+                document.getElementById("approvals-title").before(all); }""",
+                aimed["y"] - other["y"],
+            )
+            await press(page)
+            await expect(page.locator("#banner")).to_contain_text("has just moved")
+            await expect(button(page, "approve", above)).to_have_attribute("aria-disabled", "true")
+            assert [one.status for one in await pipeline.approvals.list()] == ["pending", "pending"]
 
         await expect(button(page, "approve", above)).to_be_enabled()
         await button(page, "approve", above).click()
+        await expect(page.locator("#banner")).to_be_hidden()
         await expect(page.locator(f"[data-request={above}] .verdict")).to_contain_text("Approved")
 
     assert (await pipeline.approvals.show(below)).status == "pending"
@@ -133,11 +144,12 @@ async def test_a_new_card_takes_no_press_in_its_first_moment() -> None:
     pipeline = waiting()
     async with page_of(pipeline, token=ADMIN) as page:
         await expect(page.locator("#waiting")).to_have_text("Nothing waits.")
-        (request,) = await ask_for(pipeline, "users")
-        approve = button(page, "approve", request)
-        await expect(approve).to_have_attribute("aria-disabled", "true")
-        await approve.dispatch_event("click")
-        await expect(page.locator("#banner")).to_contain_text("has just moved")
+        async with standing_still(page):
+            (request,) = await ask_for(pipeline, "users")
+            approve = button(page, "approve", request)
+            await expect(approve).to_have_attribute("aria-disabled", "true")
+            await approve.dispatch_event("click")
+            await expect(page.locator("#banner")).to_contain_text("has just moved")
         await expect(approve).to_be_enabled()
 
     assert (await pipeline.approvals.show(request)).status == "pending"
@@ -179,16 +191,23 @@ async def test_what_nobody_sees_is_written_out_on_the_page() -> None:
 async def test_scrolling_holds_up_no_press_and_being_scrolled_back_does() -> None:
     pipeline = waiting()
     asked = await ask_for(pipeline, *(f"table {number}" for number in range(12)))
-    async with deciding(pipeline, viewport={"width": 1200, "height": 500}) as page:
+    async with (
+        deciding(pipeline, viewport={"width": 1200, "height": 500}) as page,
+        standing_still(page),
+    ):
         # Both at once, before the page is told of the scrolling.
         await page.evaluate("scrollTo(0, 600); document.getElementById('who').hidden = true")
-        await page.wait_for_timeout(100)
-        await expect(button(page, "deny", asked[5])).to_be_enabled(timeout=50)
+        await page.evaluate(FRAMES)
+        await expect(button(page, "deny", asked[5])).to_be_enabled()
         await page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
-        await page.wait_for_timeout(100)
+        await page.evaluate(FRAMES)
         lower = "document.querySelector('.side > section:last-child').hidden = true"
         await page.evaluate(f"document.body.style.paddingBottom = 0; {lower}")
         await expect(button(page, "deny", asked[0])).to_have_attribute("aria-disabled", "true")
+
+
+FRAMES = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+"""By then the page was told of a scrolling."""
 
 
 async def test_what_is_not_shown_cannot_be_approved_before_it_is() -> None:
@@ -286,10 +305,11 @@ async def test_a_tool_that_takes_the_place_under_the_pointer_is_not_chosen() -> 
     pipeline = Pipeline(TOOLS)
     async with page_of(pipeline) as page:
         await point_at(page, page.locator("#list [data-key=drop_table]"))
-        pipeline.registry.unregister("divide")
-        await expect(page.locator("#list .name")).to_have_count(3)
-        await press(page)
-        await expect(page.locator("#banner")).to_contain_text("has just moved")
+        async with standing_still(page):
+            pipeline.registry.unregister("divide")
+            await expect(page.locator("#list .name")).to_have_count(3)
+            await press(page)
+            await expect(page.locator("#banner")).to_contain_text("has just moved")
         await expect(page.locator("#detail-title")).to_have_text("No tool chosen")
 
 
@@ -381,10 +401,11 @@ async def test_a_form_keeps_what_was_typed_when_its_tool_is_defined_anew() -> No
     async with page_of(pipeline, rows=2) as page:
         await page.click("#list [data-key=divide]")
         await page.fill("[data-name=a]", "3")
-        pipeline.registry.register(other, on_duplicate="replace")
-        await expect(page.locator("#detail-body")).to_contain_text("The tool divide.")
-        await expect(page.locator("[data-name=a]")).to_have_value("3")
-        await expect(page.locator("#run")).to_have_attribute("aria-disabled", "true")
+        async with standing_still(page):
+            pipeline.registry.register(other, on_duplicate="replace")
+            await expect(page.locator("#detail-body")).to_contain_text("The tool divide.")
+            await expect(page.locator("[data-name=a]")).to_have_value("3")
+            await expect(page.locator("#run")).to_have_attribute("aria-disabled", "true")
 
 
 async def test_rows_of_attempts_stay_while_others_come() -> None:
@@ -475,10 +496,11 @@ async def test_what_a_button_does_is_said_anew_when_the_policy_changes_and_it_se
         await page.click("#list [data-key=divide]")
         await page.fill("[data-name=name]", "users")
         await expect(page.locator("#run")).to_have_text("Run")
-        pipeline.replace_policies(Policies.load(ready_made("gateway")))
-        await pipeline.call("count", {"n": 1})  # it is told with what is called next
-        await expect(page.locator("#run")).to_have_text("Ask for approval")
-        await expect(page.locator("#run")).to_have_attribute("aria-disabled", "true")
+        async with standing_still(page):
+            pipeline.replace_policies(Policies.load(ready_made("gateway")))
+            await pipeline.call("count", {"n": 1})  # it is told with what is called next
+            await expect(page.locator("#run")).to_have_text("Ask for approval")
+            await expect(page.locator("#run")).to_have_attribute("aria-disabled", "true")
         await expect(page.locator("[data-name=name]")).to_have_value("users")
 
 
@@ -525,3 +547,41 @@ async def test_times_and_milliseconds_stand_on_one_line(width: int) -> None:
         await expect(page.locator("#spans .whole")).to_contain_text(re.compile(r"[AP]M$"))
         scrolls = "one => one.scrollWidth > one.clientWidth"
         assert not await page.locator(".scroll:has(#spans)").evaluate(scrolls)
+
+
+async def test_an_attempt_that_is_told_and_asked_for_is_one_row() -> None:
+    pipeline = Pipeline(TOOLS)
+    async with page_of(pipeline) as page:
+        held = Held()
+        await page.route("**/client", held, times=1)  # before all else that is asked for
+        await page.reload()
+        await held.made.wait()
+        await pipeline.call("count", {"n": 1})  # after the stream began, and before the attempts
+        held.let.set()
+        await expect(page.locator("#live")).to_have_text("live")
+        await pipeline.call("divide", {"a": 1, "b": 2})
+        names = page.locator("#spans td:nth-child(2)")
+        await expect(names).to_have_text(["divide", "count"])
+
+
+async def test_what_is_told_while_all_is_asked_for_is_not_lost_to_the_older_answer() -> None:
+    text = {"type": "object", "properties": {}}
+    made = [
+        Tool(f"tool_{index:03}", "It.", text, run, annotations=Annotations.for_reading())
+        for index in range(3)
+    ]
+    pipeline = Pipeline(made)
+    async with page_of(pipeline, rows=3) as page:
+        held = Held()
+        await page.route("**/tools?view=brief", held, times=1)
+        pipeline.replace_policies(Policies.load(ready_made("gateway")))
+        await pipeline.call("tool_000", {})  # with this the page is told to ask for all
+        await held.made.wait()
+        pipeline.registry.unregister("tool_001")
+        await expect(page.locator("#list .name")).to_have_text(["tool_000", "tool_002"])
+        await pipeline.call("tool_002", {})
+        await expect(page.locator("#spans tr")).to_have_count(2)
+        held.let.set()
+        await expect(page.locator("#spans tr")).to_have_count(2)
+        await page.evaluate("fetch('/healthz').then((answer) => answer.text())")
+        await expect(page.locator("#list .name")).to_have_text(["tool_000", "tool_002"])

@@ -146,10 +146,25 @@ async def test_a_stream_that_ends_at_once_is_asked_for_less_and_less_often() -> 
     async with page_of(Pipeline(TOOLS)) as page:
         hello = {"body": "event: hello\ndata: {}\n\n", "content_type": "text/event-stream"}
         await page.route("**/events", lambda route: route.fulfill(**hello))
-        asked = counting(page, "/events")
-        await page.reload()
-        await page.wait_for_timeout(3_000)
-        assert 2 <= len(asked) <= 4
+        await expect(page.locator("#list button").first).to_be_enabled()
+        await page.evaluate(QUICKLY)
+        await give(page, ADMIN)  # another token, another stream
+        waits = await until(lambda: page.evaluate("waits.length > 5 && waits"))
+
+    assert waits[:5] == sorted(waits[:5])
+    assert waits[0] < 700
+    assert 7_000 < waits[5] < 13_000
+
+
+QUICKLY = """() => {
+  const was = setTimeout;
+  window.waits = [];
+  window.setTimeout = (work, wait) => {
+    if (wait >= 375 && wait < 20000) waits.push(wait);
+    return was(work, wait / 50);
+  };
+}"""
+"""Waits of the page between streams are noted, and take a fiftieth of their time."""
 
 
 async def test_what_was_asked_for_with_a_former_token_is_not_drawn_under_another() -> None:

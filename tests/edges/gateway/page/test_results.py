@@ -118,6 +118,19 @@ async def test_a_slow_answer_to_a_decision_takes_back_nothing_of_what_came_of_it
         await expect(page.locator(".came pre")).to_have_text("<b>users</b> is gone")
 
 
+async def test_what_came_of_it_while_there_was_no_stream_is_asked_for() -> None:
+    pipeline = waiting()
+    (request,) = await ask_for(pipeline, "users")
+    async with deciding(pipeline) as page:
+        hello = {"body": "event: hello\ndata: {}\n\n", "content_type": "text/event-stream"}
+        await page.route("**/events", lambda route: route.fulfill(**hello))
+        await page.reload()
+        await expect(button(page, "approve", request)).to_be_enabled()
+        await button(page, "approve", request).click()
+        await expect(page.locator(".came pre")).to_have_text("<b>users</b> is gone")
+        await expect(page.locator(".verdict")).to_have_text("Approved, and run.")
+
+
 async def test_of_a_very_long_text_a_part_is_drawn_and_the_rest_is_counted() -> None:
     async def run(_: dict[str, Any], __: Any) -> str:
         return "x" * 120_000

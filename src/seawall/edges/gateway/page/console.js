@@ -57,8 +57,10 @@ function load() {
 }
 
 let identity = 0; // another with each token: what was asked for with a former one is not drawn
+let since = null; // what was told while all was asked for: it may be newer than the answer
 async function loadOnce() {
   const as = identity, isFirst = !store.tools.size, known = new Set(store.fresh);
+  const meanwhile = since = { spans: [], changes: [] };
   let found = null;
   try {
     const { name, may } = await ask("/client");
@@ -70,18 +72,22 @@ async function loadOnce() {
     if (as !== identity) return;
     Object.assign(store, { name, may, spans: spans?.spans ?? [] });
     store.tools = new Map((tools?.tools ?? []).map((tool) => [tool.name, taken(tool)]));
+    for (const span of meanwhile.spans) keep(span);
+    for (const { tools: others, gone } of meanwhile.changes) keepTools(others, gone);
     drawWho();
     warn(may.call || may.approve ? "" : NO_TOKEN);
     found = approvals ?? { approvals: [], more: 0, after: null };
   } catch (error) {
     if (as !== identity) return;
     warn(error.status === 401 ? UNKNOWN_TOKEN : error.message);
+  } finally {
+    if (since === meanwhile) since = null;
   }
   if (isFirst) byHand(draw);
   else draw();
   if (!found) return;
   if (store.chosen !== null && !store.tools.has(store.chosen)) leave();
-  else if (store.detail) describe(store.chosen);
+  else if (store.chosen !== null) describe(store.chosen);
   await compare(found, known);
 }
 
@@ -94,22 +100,29 @@ const taken = (tool) => ({ ...tool, words: `${tool.name} ${tool.title ?? ""} ${t
 // What changed of some tools. Only where they came, went or moved is the list drawn anew.
 function changed({ all, tools, defined, gone }) {
   if (all) return later(load);
+  since?.changes.push({ tools, gone });
+  if (keepTools(tools, gone)) {
+    drawCounts();
+    drawFamilies();
+    drawList();
+  } else {
+    tools.forEach(drawRow);
+  }
+  if (defined.includes(store.chosen)) describe(store.chosen);
+  else if (gone.includes(store.chosen)) leave();
+  else drawFacts();
+}
+
+// Whether any came, went or is in another place of the list now.
+function keepTools(tools, gone) {
   let moved = gone.length > 0;
   for (const name of gone) store.tools.delete(name);
   for (const tool of tools) {
     const before = store.tools.get(tool.name);
     moved ||= !before || ["state", "needConfirm", "riskLevel", "family", "category"].some((key) => before[key] !== tool[key]);
     store.tools.set(tool.name, taken(tool));
-    if (!moved) drawRow(tool);
   }
-  if (moved) {
-    drawCounts();
-    drawFamilies();
-    drawList();
-  }
-  if (defined.includes(store.chosen)) describe(store.chosen);
-  else if (gone.includes(store.chosen)) leave();
-  else drawFacts();
+  return moved;
 }
 
 // Once for a burst.
@@ -133,9 +146,19 @@ function watchAnew() {
 }
 
 function noted(span) {
+  if (since) {
+    since.spans.push(span);
+    if (since.spans.length > MAX_SPANS) since.spans.shift();
+  }
+  keep(span);
+  later(drawSpans, 100);
+}
+
+// Once, although it may be told and asked for.
+function keep(span) {
+  if (store.spans.some((one) => ["requestId", "attempt", "started", "tool"].every((key) => one[key] === span[key]))) return;
   store.spans.unshift(span);
   store.spans.length = Math.min(store.spans.length, MAX_SPANS);
-  later(drawSpans, 100);
 }
 
 // Asks for the stream again whenever it ends, each time after a longer wait unless it had lasted.
@@ -150,6 +173,7 @@ async function watch() {
     } catch (error) {
       // Whatever ended it; if it cannot be had, this says why.
       if (!signal.aborted) await load();
+      if (!signal.aborted && error.status && error.status !== 401) warn(error.message); // it says when to come back
       if (!signal.aborted) sayLive(error.status === 401 ? `not live: ${hasToken() ? "the token is not known" : "no token"}` : "not live: asking again");
     }
     if (signal.aborted || performance.now() - began > STEADY_MS) wait = FIRST_WAIT_MS;
@@ -628,7 +652,7 @@ async function compare(found, known) {
   drawWaiting();
   for (const card of store.cards.values()) {
     const { id } = card.approval;
-    if (!card.waits || waiting.has(id)) continue;
+    if (card.settled === LAST || waiting.has(id)) continue;
     const now = await ask(`/approvals/${encodeURIComponent(id)}`).catch(() => null);
     if (as !== identity) return;
     if (now) decidedNow(now);
@@ -787,5 +811,9 @@ $("token-dialog").addEventListener("close", () => {
   $("token").value = "";
 });
 
-begin(() => warn("The page has just moved: look again, then press."));
+const MOVED = "The page has just moved: look again, then press.";
+begin((held) => {
+  if (held) warn(MOVED);
+  else if ($("banner").textContent === MOVED) warn("");
+});
 watch();

@@ -29,14 +29,11 @@ export function useToken(given) {
 export const headers = (more = {}, one = token) => (one ? { ...more, Authorization: `Bearer ${one}` } : more);
 
 export async function ask(path, { token: one = token, ...options } = {}) {
-  let response;
-  try {
-    response = await fetch(path, { signal: AbortSignal.timeout(ANSWER_MS), ...options, headers: headers(options.headers, one) });
-  } catch (error) {
-    throw new Error(error.name === "TimeoutError" ? "The gateway does not answer." : "The gateway cannot be reached.");
-  }
+  const failed = (otherwise) => (error) => { throw new Error(error.name === "TimeoutError" ? "The gateway does not answer." : otherwise); };
+  const response = await fetch(path, { signal: AbortSignal.timeout(ANSWER_MS), ...options, headers: headers(options.headers, one) })
+    .catch(failed("The gateway cannot be reached."));
   if (!response.ok) throw await refusalOf(response);
-  return response.json().catch(() => { throw new Error(`What came from ${path} is no answer of a gateway.`); });
+  return response.json().catch(failed(`What came from ${path} is no answer of a gateway.`));
 }
 
 export const send = (path, data) =>

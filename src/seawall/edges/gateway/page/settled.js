@@ -65,9 +65,11 @@ export function begin(tell) {
     const pressed = event.target.closest?.("[data-settles]");
     if (!pressed) return;
     look(); // a font that came late moves things too, and tells nobody
-    if (pressed.getAttribute("aria-disabled") !== "true") return;
-    event.preventDefault();
-    event.stopImmediatePropagation();
-    whenPressed();
+    const held = pressed.getAttribute("aria-disabled") === "true";
+    if (held) {
+      event.preventDefault();
+      event.stopImmediatePropagation();
+    }
+    whenPressed(held);
   }, { capture: true });
 }
