@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 from playwright.async_api import expect
@@ -11,7 +11,15 @@ from tests.edges.gateway.looking import deciding, page_of, waiting
 from tests.edges.gateway.page.test_console import answer_elsewhere, ask_for, button
 from tests.edges.gateway.serving import ADMIN, APPROVER
 
-from seawall import Annotations, Pipeline, Policies, Tool
+from seawall import (
+    Annotations,
+    ApprovalSettings,
+    Pipeline,
+    Policies,
+    Session,
+    Tool,
+    tool,
+)
 from seawall.policy.ready_made import ready_made
 
 if TYPE_CHECKING:
@@ -177,3 +185,41 @@ async def test_the_result_of_an_earlier_call_does_not_stand_for_that_of_a_later_
         await expect(page.locator("#spans tr")).to_have_count(2)
         await page.evaluate("fetch('/healthz').then((answer) => answer.text())")
         await expect(page.locator("#outcome pre")).to_have_text("of the second")
+
+
+MARKUP = "<img src=x onerror=alert(1)><b>bold</b>"
+
+
+async def test_whatever_is_shown_is_text_and_never_markup() -> None:
+    @tool(name="divide", title=MARKUP, category=MARKUP, annotations=Annotations.for_destroying())
+    def hostile(word: str = MARKUP, kind: Literal["<b>a</b>", "b"] = "b") -> dict[str, str]:
+        """Say <b>it</b>."""
+        if word == "fail":
+            raise ValueError(MARKUP)
+        return {MARKUP: word}
+
+    policies = Policies.load(ready_made("gateway"))
+    pipeline = Pipeline([hostile], policies=policies, approvals=ApprovalSettings())
+    session = Session(MARKUP, caller=MARKUP)
+    async with page_of(pipeline, rows=1, token=ADMIN) as page:
+        await page.click("#list [data-key=divide]")
+        await expect(page.locator("#detail-title")).to_have_text(f"divide: {MARKUP}")
+        words = (MARKUP, "fail", "denied")
+        made = [
+            await pipeline.call("divide", {"word": word}, session=session, call_id=f"{MARKUP}{at}")
+            for at, word in enumerate(words)
+        ]
+        requests = [(one.metadata or {})["approval_id"] for one in made]
+        await expect(page.locator("#approvals li")).to_have_count(3)
+        await button(page, "approve", requests[0]).click()
+        await button(page, "approve", requests[1]).click()
+        await page.fill(f"#reason-{requests[2]}", MARKUP)
+        await button(page, "deny", requests[2]).click()
+        came = page.locator(".came")
+        await expect(came).to_have_count(3)
+        await expect(came.filter(has_text="a person denied it:")).to_contain_text(MARKUP)
+        await expect(page.locator(f"#which-{requests[0]}")).to_contain_text(f"by {MARKUP}")
+        await came.last.get_by_role("button", name="its attempts of").click()
+        await expect(page.locator("#attempts-title")).to_contain_text(MARKUP)
+        await expect(page.locator("#attempts-body tr")).not_to_have_count(0)
+        assert await page.locator("img, #approvals b, #detail b, dialog b").count() == 0
