@@ -110,7 +110,9 @@ async def test_where_its_pipeline_cannot_be_opened_it_says_so_and_not_that_it_ta
             raise OSError("the disk is full")
 
     told: list[str] = []
-    with pytest.raises(ConfigurationError, match="could not be opened; the log says why"):
+    with pytest.raises(
+        ConfigurationError, match="could not be opened; put right what the log says"
+    ):
         await serve(Broken(TOOLS), GatewaySettings(port=0), on_ready=lambda: told.append("ready"))
 
     assert told == []

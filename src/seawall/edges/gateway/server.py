@@ -42,7 +42,7 @@ class Server(uvicorn.Server):
         with suppress(SystemExit):  # by which some versions of uvicorn end the process
             await super().startup(sockets)
         if not self.started:
-            said = "the gateway does not serve: its pipeline could not be opened; the log says why"
+            said = "the pipeline could not be opened; put right what the log says, and run it again"
             raise ConfigurationError([Fault(said)])
         self._on_ready()
         # What is there now stays: the collector need not go through it again and again.
