@@ -43,7 +43,9 @@ class Calls:
 
     async def make(self) -> None:
         while (begun := time.time()) < self._until:
+            before = time.monotonic()  # the machine may set its clock meanwhile
             result = await self._pipeline.call("t", {}, deadline_s=5)
+            self.slowest_s = max(self.slowest_s, time.monotonic() - before)
             ended = time.time()
             failure = result.failure
             self.outcomes[failure.reason if failure else "granted"] += 1
@@ -52,7 +54,6 @@ class Calls:
             times = (begun, ended)
             self.first = [min(pair) for pair in zip(self.first, times, strict=True)]
             self.last = [max(pair) for pair in zip(self.last, times, strict=True)]
-            self.slowest_s = max(self.slowest_s, ended - begun)
             # A model asks again when it is told to; here only the server is to be kept busy.
             await asyncio.sleep(0)
 
