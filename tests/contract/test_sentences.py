@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seawall.contract.sentences import joined
+from seawall.contract.sentences import counted, joined
 
 
 @pytest.mark.parametrize(
@@ -21,3 +21,8 @@ from seawall.contract.sentences import joined
 def test_no_semicolon_follows_the_end_of_a_sentence(parts: list[str], said: str) -> None:
     assert joined(parts) == said
     assert joined(iter(parts)) == said
+
+
+@pytest.mark.parametrize(("count", "said"), [(0, "0 calls"), (1, "1 call"), (2, "2 calls")])
+def test_things_are_counted_as_people_do(count: int, said: str) -> None:
+    assert counted(count, "call") == said

@@ -1,4 +1,4 @@
-"""How what is said in parts becomes one line."""
+"""How what is said in parts becomes one line, and how things are counted in it."""
 
 from __future__ import annotations
 
@@ -16,3 +16,8 @@ def joined(parts: Iterable[str]) -> str:
     for part in parts:
         said += f"{' ' if said.endswith(_ENDS) else '; '}{part}" if said else part
     return said
+
+
+def counted(count: int, thing: str) -> str:
+    """Write a number of things: `1 call`, `2 calls`."""
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"

@@ -16,7 +16,7 @@ from seawall.contract.defaults import default_of
 from seawall.contract.failure import FailureCode
 from seawall.layers.idle import IdleWait
 from seawall.pipeline.clock import Deadlines
-from seawall.pipeline.convert import may_change
+from seawall.pipeline.convert import may_be_repeated
 from seawall.pipeline.drive import Drive, LetGo, running_task
 from seawall.pipeline.execute import is_async
 from seawall.pipeline.layer import Fitted
@@ -202,7 +202,7 @@ class Timeout(Fitted):
             reason="deadline_exceeded",
             layer=self.name,
             may_have_run=call.started,
-            retryable=not (call.started and may_change(call.tool)),
+            retryable=may_be_repeated(call),
         )
 
     def _given_up(self, call: Invocation, said: str, reason: str, *, was_ended: bool) -> ToolResult:
@@ -222,7 +222,7 @@ class Timeout(Fitted):
             layer=self.name,
             # What only reads has no effect to look for, begun or not.
             may_have_run=None if call.tool.annotations.read_only else call.started,
-            retryable=not (call.started and may_change(call.tool)),
+            retryable=may_be_repeated(call),
         )
 
 

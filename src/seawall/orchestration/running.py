@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from seawall.contract.failure import FailureCode
 from seawall.pipeline.clock import Clock, Deadlines, Limit
-from seawall.pipeline.convert import may_change
+from seawall.pipeline.convert import may_be_repeated
 
 if TYPE_CHECKING:
     from seawall.contract.result import ToolResult
@@ -95,7 +95,7 @@ class Running:
             reason="deadline_exceeded",
             layer="pipeline",
             may_have_run=call.started,
-            retryable=not (call.started and may_change(call.tool)),
+            retryable=may_be_repeated(call),
         )
 
 

@@ -145,6 +145,11 @@ def may_change(tool: Tool) -> bool:
     return not (tool.retry_safe or tool.annotations.is_read_only)
 
 
+def may_be_repeated(call: Invocation) -> bool:
+    """Whether a call that is given up now may be made again: it cannot take effect twice."""
+    return not (call.started and may_change(call.tool))
+
+
 def at_most_once(failure: Failure, *, changing: bool) -> Failure:
     """Take back that a call may be made again, where it may then take effect twice.
 

@@ -148,8 +148,7 @@ def _failing(
             failure = counted(failure, getattr(error, "failure", None), call)
         elif changing and failure.guidance is _CHANGE_IT and failure.may_have_run is None:
             failure = msgspec.structs.replace(failure, guidance=_NOT_KNOWN)
-        if changing:
-            failure = at_most_once(failure, changing=True)
+        failure = at_most_once(failure, changing=changing)
         # Nothing is prepared for a log that nobody keeps.
         if log.isEnabledFor(logging.WARNING) and not is_answer(error):
             level = logging.INFO if _is_tried_again(call, failure) else logging.WARNING

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.servers import free_port
@@ -44,23 +45,14 @@ def test_a_name_of_the_servers_moves_no_cursor_of_a_terminal(tmp_path: Path) -> 
 
 def test_a_program_that_is_not_there_is_told_to_whoever_started_it_and_to_the_client() -> None:
     ask = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-    ran = subprocess.Popen(
-        [sys.executable, "-m", "seawall", "proxy", "--", "no-such-program-here"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    assert ran.stdin is not None
-    assert ran.stdout is not None
-    ran.stdin.write(json.dumps(ask).encode() + b"\n")
-    ran.stdin.flush()
-    answer = json.loads(ran.stdout.readline())
-    said = ran.communicate(timeout=30)[1].decode()
 
+    code, said, answered = asked(ask, "--", "no-such-program-here", waits=True)
+
+    answer = json.loads(answered)
     assert answer["id"] == 1
     assert "error" in answer
     assert "'no-such-program-here' was not found; is it installed, and on the PATH?" in said
-    assert ran.returncode == 2
+    assert code == 2
 
 
 HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}}
@@ -70,6 +62,12 @@ DIES_WHEN_ASKED = "import sys; sys.stdin.readline(); sys.exit(3)"
 
 
 def ended(*command: str, waits: bool) -> tuple[int, str]:
+    """Run the proxy for a client that begins; how it ended, and what it said."""
+    code, said, _ = asked(ASK, *command, waits=waits)
+    return code, said
+
+
+def asked(ask: dict[str, Any], *command: str, waits: bool) -> tuple[int, str, bytes]:
     """Run the proxy; its client waits for an answer before it ends, or does not."""
     ran = subprocess.Popen(
         [sys.executable, "-m", "seawall", "proxy", *command],
@@ -79,12 +77,11 @@ def ended(*command: str, waits: bool) -> tuple[int, str]:
     )
     assert ran.stdin is not None
     assert ran.stdout is not None
-    ran.stdin.write(json.dumps(ASK).encode() + b"\n")
+    ran.stdin.write(json.dumps(ask).encode() + b"\n")
     ran.stdin.flush()
-    if waits:
-        ran.stdout.readline()
+    answered = ran.stdout.readline() if waits else b""
     said = ran.communicate(timeout=30)[1].decode()
-    return ran.returncode, said
+    return ran.returncode, said, answered
 
 
 @pytest.mark.parametrize("server", [DIES, DIES_WHEN_ASKED])

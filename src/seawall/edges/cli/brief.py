@@ -144,11 +144,6 @@ def _of_whom(names: Sequence[str], tools: int) -> str:
     return f"{len(names)} of {tools} tools: {', '.join(names)}"
 
 
-def counted(count: int, thing: str) -> str:
-    """Write a number of things: `1 call`, `2 calls`."""
-    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
-
-
 def plain(value: Any) -> str:
     """Write a value of a policy for a reader."""
     if value is None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from seawall.contract.errors import ConfigurationError, Fault
-from seawall.edges.cli.brief import counted
+from seawall.contract.sentences import counted
 from seawall.edges.cli.exits import Exit
 from seawall.edges.cli.sources import policy_path, registry_from
 from seawall.orchestration.replay.report import Bound, simulate

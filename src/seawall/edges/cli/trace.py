@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from seawall.contract.errors import ConfigurationError, Fault
+from seawall.contract.sentences import counted
 from seawall.contract.span import Outcome, Span
-from seawall.edges.cli.brief import counted
 from seawall.edges.cli.exits import Exit
 from seawall.recording.shown import moment, one_line, slug
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from seawall.contract.errors import ConfigurationError, Fault
-from seawall.edges.cli.brief import counted, plain
+from seawall.contract.sentences import counted
+from seawall.edges.cli.brief import plain
 from seawall.edges.cli.exits import Exit
 from seawall.edges.cli.simulate import recorded_calls
 from seawall.edges.cli.sources import policy_path
@@ -73,16 +74,14 @@ def run_tuning(options: TuneOptions, paper: Paper, errors: Paper) -> Exit:
 def recorded_under(tuning: Tuning, policy: str | None) -> str:
     """Say what is taken as the policy of the recording, where that is not known or not likely."""
     unlike = tuning.unlike > FEW * tuning.played
-    counted = f"{tuning.unlike} of {tuning.played} calls"
+    some = f"{tuning.unlike} of {tuning.played} calls"
     if policy is not None:
-        said = (
-            f"{counted} ended otherwise than they would under {policy}: was it recorded under that?"
-        )
+        said = f"{some} ended otherwise than they would under {policy}: was it recorded under that?"
         return said if unlike else ""
     said = f"no --policy was given, so the calls are taken as recorded under {ASSUMED}"
     if not unlike:
         return said
-    return f"{said}; {counted} ended otherwise than under that: give the one it was, with --policy"
+    return f"{said}; {some} ended otherwise than under that: give the one it was, with --policy"
 
 
 def _extended(policy: str, output: str | None) -> str:

@@ -223,7 +223,7 @@ def _meant(text: str) -> str | None:
         return None
     periods = found["periods"]
     meant = f"{amount} per {periods} {unit}s" if periods else f"{amount}/{unit}"
-    return meant if len(_read(meant)) == 1 and int(amount) else None
+    return meant if len(_read(meant)) == 1 else None
 
 
 def _unit(word: str) -> str | None:

@@ -113,10 +113,11 @@ def is_played(call: Recorded) -> bool:
     if call.attempts or call.outcome is Outcome.SUCCESS:
         return True
     last = call.spans[-1]
-    if call.reason in _CAME_SO_FAR and last.rated_ms is not None:
-        return True
-    if call.reason in _CAME_SO_FAR and last.instants is not None:
-        return last.instants.lined_ms is not None
+    if call.reason in _CAME_SO_FAR:
+        if last.rated_ms is not None:
+            return True
+        if last.instants is not None:
+            return last.instants.lined_ms is not None
     if call.layer:
         return call.layer in LAYERS
     return call.reason in _REFUSALS

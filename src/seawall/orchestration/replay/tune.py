@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from seawall.contract.sentences import counted
 from seawall.layers.rate_limit.strategies import parse_rate
 from seawall.orchestration.replay.evidence import (
     MIN_ATTEMPTS,
@@ -288,7 +289,7 @@ def proposed(tool: Tool, policy: RunPolicy, calls: Sequence[Recorded]) -> list[P
     times = [call.arrival_s for call in calls]
     if len(attempts) < MIN_ATTEMPTS and len(times) < MIN_CALLS:
         return (
-            f"{_number(len(times), 'call')} with {_number(len(attempts), 'attempt')} are too few:"
+            f"{counted(len(times), 'call')} with {counted(len(attempts), 'attempt')} are too few:"
             " a rate needs"
             f" {MIN_CALLS} calls, a timeout {MIN_ATTEMPTS} attempts"
         )
@@ -439,10 +440,6 @@ def _loosened(burst: int, per_second: float, period_s: int) -> tuple[float, int]
     """Give a whole number for a period, and how much more it allows than it has to."""
     amount = math.ceil(nice(max(burst, per_second * period_s)))
     return amount / burst * amount / (period_s * per_second), amount
-
-
-def _number(count: int, thing: str) -> str:
-    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
 
 
 def nice(value: float) -> float:
